@@ -153,7 +153,7 @@ std::string OptionHelp(const Parameter& parameter) {
 
 std::string AboutText(const CommandPath& path) {
   const Command& command = *path.back();
-  if (path.size() == 1) return command.description;  // Its summary is for manual pages.
+  if (path.size() == 1) return command.description;  // The root's summary is for manual pages.
   if (command.description.empty()) return command.summary + ".";
   return command.summary + ".\n\n" + command.description;
 }

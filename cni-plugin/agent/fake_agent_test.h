@@ -24,7 +24,7 @@
 
 namespace spoke::cni {
 
-// What the agent does with one connection. If there is no text, it hangs up.
+// The behaviour of the agent with one connection. If there is no text, it hangs up.
 struct Answer {
   std::string bytes;
   int delay_ms = 0;

@@ -1,4 +1,5 @@
-// What plugin and agent say to each other (proto/spoke/v1/cni.proto), in protobuf's encoding. Pure.
+// The messages of plugin and agent to each other (proto/spoke/v1/cni.proto), in protobuf's
+// encoding. Pure.
 //
 // The codec is our own, since protobuf's library costs an exec more than its work (ADR 11). What
 // the proto file gains is added here; wire_test.cc compares each field with the generated classes.

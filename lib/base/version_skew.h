@@ -16,7 +16,7 @@ struct Version {
   uint32_t major = 0;
   uint32_t minor = 0;
   uint32_t patch = 0;
-  std::string suffix = {};  // What begins with the hyphen or plus; it decides nothing.
+  std::string suffix = {};  // The text from the hyphen or plus on; it decides nothing.
 
   std::string ToString() const;
   bool operator==(const Version&) const = default;
@@ -40,7 +40,7 @@ constexpr Skew SkewBetween(const Version& first, const Version& second) {
 
 // A program and the version that it says it has.
 struct ProgramVersion {
-  std::string_view program;  // "spoke-netagent"
+  std::string_view program;  // The program's name, such as "spoke-netagent".
   std::string_view version;
 };
 

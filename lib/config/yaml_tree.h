@@ -18,7 +18,8 @@
 namespace spoke::config {
 
 inline constexpr size_t kMaxConfigBytes = 1UL << 20;  // The largest real file has a few kilobytes.
-inline constexpr size_t kMaxConfigDepth = 32;  // How deep maps and lists may be inside each other.
+// The greatest depth of maps and lists inside each other.
+inline constexpr size_t kMaxConfigDepth = 32;
 // The most documents of one file; each costs a tree.
 inline constexpr size_t kMaxConfigDocuments = 4096;
 

@@ -1,5 +1,5 @@
-// What every daemon of ours does before its own work begins: command line, configuration file, log,
-// exit codes.
+// Does what every daemon of ours does before its own work begins: command line, configuration file,
+// log, exit codes.
 #pragma once
 
 #include <functional>
@@ -24,13 +24,13 @@ inline constexpr int kExitUsage = 2;
 
 // Something the program can say of itself, without a configuration.
 struct Statement {
-  std::string option;  // "--claims"
+  std::string option;  // The option, such as "--claims".
   std::string help;
   std::function<std::string()> table;  // Returns the text for people.
   std::function<std::string()> json;   // Returns the text for -o json.
 };
 
-// What was given with a command.
+// The words that were given with a command.
 struct CommandRequest {
   std::string word;             // The one of the command's own words that was given.
   std::set<std::string> flags;  // The command's own flags that were given.
@@ -56,7 +56,7 @@ struct Command {
 
 struct CommandLine {
   std::string about;          // The sentence for --help.
-  std::string config_path;    // In: the default; out: what --config says.
+  std::string config_path;    // In: the default path; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
   std::vector<Statement> statements = {};
   std::vector<Command> commands = {};

@@ -20,8 +20,9 @@ struct HealthSettings {
   absl::Duration longest_silence;  // The longest silence of a loop that is not stuck.
 };
 
-// Thread-safe. Make it early, when its lock says that this program is the only one, and before
-// other threads run; the loops that beat its heartbeats must end before it does.
+// The health of a daemon. Thread-safe. Make it early, when its lock says that this program is the
+// only one, and before other threads run; the loops that beat its heartbeats must end before it
+// does.
 class ServedHealth {
  public:
   // Starts to serve. A failure to serve is a warning (health_not_served) and no more: a program

@@ -20,7 +20,7 @@ struct CurlListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-// Its address must not change while libcurl has the handle.
+// A call, whose address must not change while libcurl has the handle.
 class CurlCall {
  public:
   CurlCall(uint64_t id, Request request) : id_(id), request_(std::move(request)) {}

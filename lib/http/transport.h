@@ -23,7 +23,7 @@ struct Completion {
   absl::StatusOr<Response> response;
 };
 
-// Not thread-safe except for Wake(): one thread owns it.
+// The interface. Not thread-safe except for Wake(): one thread owns it.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -22,7 +22,7 @@ namespace spoke::netlink {
 // included.
 inline constexpr size_t kMaxBatch = 256;
 
-// What became of a batch.
+// The outcome of a batch.
 struct BatchResult {
   // OK when every request was done, or refused with the errno it tolerates. Otherwise the first
   // refusal: "<what> (request 2 of 5, kernel: <its words>): <strerror>", or why the answers did not

@@ -136,7 +136,7 @@ class MessageReader {
   bool malformed_ = false;
 };
 
-// What an NLMSG_ERROR message says about a request.
+// The content of an NLMSG_ERROR message about a request.
 struct Acknowledgement {
   int error = 0;     // The errno of the refusal; 0: done.
   std::string text;  // The kernel's own words (extended ack); often empty.

@@ -24,8 +24,8 @@ namespace {
 // The bytes for which a socket has room without being asked (net.core.wmem_default is 208 KiB, of
 // which the kernel's bookkeeping takes a part).
 constexpr size_t kUsualRoom = 128UL << 10;
-// How often the kernel may have to drop answers before we give up; once is more than a transaction
-// should lead to, since it takes a thousand refused steps.
+// The number of times that the kernel may have to drop answers before we give up; once is more than
+// a transaction should lead to, since it takes a thousand refused steps.
 constexpr int kMaxOverruns = 8;
 
 constexpr uint16_t MessageType(int message) {

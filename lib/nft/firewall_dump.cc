@@ -55,10 +55,10 @@ uint8_t FamilyNumberOf(const std::string& name) {
   return name == "ip6" ? NFPROTO_IPV6 : NFPROTO_INET;
 }
 
-// What a rule has said up to the present expression.
+// The content of a rule up to the present expression.
 struct Reading {
   RuleGist gist;
-  // What the last expression has loaded that a comparison may be about.
+  // The kind of what the last expression has loaded that a comparison may be about.
   enum class Loaded : uint8_t { kOther, kDeviceName, kDeviceIndex, kState } loaded = Loaded::kOther;
 };
 

@@ -45,7 +45,7 @@ bool IsAbout(const RuleGist& rule, std::string_view ours) {
                      [&](const std::string& device) { return CanBeOurs(device, ours); });
 }
 
-// What can be said about a chain and those it leads to.
+// The judgement about a chain and those it leads to.
 struct Judgement {
   // The fate of a packet that no rule knows: kAccept, kDrop, or it goes on.
   Fate end = Fate::kNone;

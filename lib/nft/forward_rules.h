@@ -8,7 +8,7 @@
 
 namespace spoke::nft {
 
-// What can be told of a chain at the hook forward, and of those it leads to, about packets between
+// The judgement about a chain at the hook forward, and about those it leads to, for packets between
 // devices whose names begin with a prefix and any others.
 struct ForwardJudgement {
   const ChainGist* chain = nullptr;

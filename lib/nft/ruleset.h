@@ -46,12 +46,12 @@ using Register = uint8_t;
 
 enum class MetaKey : uint8_t {
   kMark,
-  kInterface,      // What nft calls iif: index of the device a packet came by.
-  kOutInterface,   // What nft calls oif.
-  kInterfaceName,  // What nft calls iifname: 16 bytes, padded with NULs.
+  kInterface,      // The value that nft calls iif: index of the device a packet came by.
+  kOutInterface,   // The value that nft calls oif.
+  kInterfaceName,  // The value that nft calls iifname: 16 bytes, padded with NULs.
   kOutInterfaceName,
-  kFamily,     // What nft calls nfproto: one byte, AF_INET or AF_INET6.
-  kTransport,  // What nft calls l4proto: one byte.
+  kFamily,     // The value that nft calls nfproto: one byte, AF_INET or AF_INET6.
+  kTransport,  // The value that nft calls l4proto: one byte.
   kLength,
   kPriority,  // The priority that the queues of devices go by.
 };
@@ -256,7 +256,7 @@ struct Chain {
   bool operator==(const Chain&) const = default;
 };
 
-// What one part of a key, or a value, is: only so that nft prints it well.
+// The type of one part of a key, or of a value: only so that nft prints it well.
 enum class Field : uint8_t {
   kIpv4,
   kIpv6,

@@ -11,7 +11,8 @@
 
 namespace spoke::nft {
 
-// Not thread-safe. Every call names its table: only those that claims.h lists are ever touched.
+// The tables. Not thread-safe. Every call names its table: only those that claims.h lists are ever
+// touched.
 class Tables {
  public:
   virtual ~Tables() = default;

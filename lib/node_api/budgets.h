@@ -1,5 +1,6 @@
-// What a node uses of budgets that all nodes share, and what it may use of them. Values and their
-// codec. Pure. Rates are bits of payload a second, over all of one team's pods of the node.
+// The use that a node makes of budgets that all nodes share, and what it may use of them. Values
+// and their codec. Pure. Rates are bits of payload a second, over all of one team's pods of the
+// node.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,11 @@ namespace spoke::node_api {
 struct BudgetUse {
   std::string budget;
   std::string team;
-  uint64_t usage = 0;                // The usage over the last second or so.
-  uint64_t demand = 0;               // The rate that it could use, as far as the node can tell.
-  uint64_t held = 0;                 // The grant in force, or what is left of it.
-  uint64_t throttled = 0;            // What was held back or dropped; in Shadow, would have been.
+  uint64_t usage = 0;   // The usage over the last second or so.
+  uint64_t demand = 0;  // The rate that it could use, as far as the node can tell.
+  uint64_t held = 0;    // The grant in force, or what is left of it.
+  // The rate that was held back or dropped; in Shadow, that would have been.
+  uint64_t throttled = 0;
   uint32_t connections = 0;          // The new ones a second that passed.
   uint32_t held_connections = 0;     // The new ones a second of the grant in force.
   uint32_t refused_connections = 0;  // The refused ones a second.
@@ -64,15 +66,15 @@ inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // The most conn
 inline constexpr uint64_t kMaxGrantedRate = 1'000'000'000'000'000;
 
 void ToWire(const BudgetReport& in, v1::BudgetReport& out);
-// Never fails. The first kMaxBudgetUses uses are taken, without those whose budget or team is no
-// name; rates end at kMaxBudgetRate and kMaxBudgetConnections, so that those of all nodes together
-// still fit.
+// Reads a report. Never fails. The first kMaxBudgetUses uses are taken, without those whose budget
+// or team is no name; rates end at kMaxBudgetRate and kMaxBudgetConnections, so that those of all
+// nodes together still fit.
 BudgetReport FromWire(const v1::BudgetReport& in);
 
 // Durations are rounded down to milliseconds, so that no node holds a grant longer than the server
 // believes, and end at what 32 bits hold.
 void ToWire(const BudgetGrants& in, v1::BudgetGrants& out);
-// Never fails. Rates end at kMaxGrantedRate.
+// Reads grants. Never fails. Rates end at kMaxGrantedRate.
 BudgetGrants FromWire(const v1::BudgetGrants& in);
 
 }  // namespace spoke::node_api

@@ -37,8 +37,8 @@ inline constexpr size_t kMaxWaitingNamespaces = 256;
 inline constexpr absl::Duration kMaxForecast = absl::Hours(24);
 
 void ToWire(const Demand& in, v1::Demand& out);
-// Never fails. Takes kMaxWaitingPods pods and kMaxWaitingNamespaces namespaces; a node cannot serve
-// more at once, and the rest is there when these are served.
+// Reads a demand. Never fails. Takes kMaxWaitingPods pods and kMaxWaitingNamespaces namespaces; a
+// node cannot serve more at once, and the rest is there when these are served.
 Demand FromWire(const v1::Demand& in);
 
 // Neither fails: a reason is cut, an ETA is rounded up to milliseconds and kept within

@@ -1,4 +1,5 @@
-// How policy is carried to a node, and what the node says of it. Values and their codec. Pure.
+// The way in which policy is carried to a node, and what the node says of it. Values and their
+// codec. Pure.
 //
 // The bundle is carried as the message that the server has compiled it into: one message is made
 // for the thousands of nodes that need the same, so it is shared, and the agent reads it itself, as

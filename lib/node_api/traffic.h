@@ -49,8 +49,8 @@ inline constexpr int kMaxReportClasses = 64;
 inline constexpr int kMaxReportPods = 20;
 
 void ToWire(const TrafficReport& in, v1::TrafficReport& out);
-// Never fails. Takes the first part of what is too long or too much: kMaxReportNamespaces
-// namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
+// Reads a report. Never fails. Takes the first part of what is too long or too much:
+// kMaxReportNamespaces namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
 TrafficReport FromWire(const v1::TrafficReport& in);
 
 }  // namespace spoke::node_api

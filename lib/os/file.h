@@ -12,7 +12,7 @@
 
 namespace spoke::os {
 
-// How far WriteFileAtomic() goes before it returns.
+// The way that WriteFileAtomic() goes before it returns.
 enum class Durability {
   kVisible,       // Readers see the whole new file or the whole old one; a power cut may lose it.
   kSurvivesPower  // The file and its directory entry are synced.

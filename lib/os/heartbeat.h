@@ -9,7 +9,7 @@
 
 namespace spoke::os {
 
-// Thread-safe: the loop beats, others look. Times are CLOCK_MONOTONIC's milliseconds.
+// A heartbeat. Thread-safe: the loop beats, others look. Times are CLOCK_MONOTONIC's milliseconds.
 class Heartbeat {
  public:
   void Beat(int64_t now_ms = MonotonicMs()) { last_ms_.store(now_ms, std::memory_order_relaxed); }

@@ -147,7 +147,7 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 
-// What the server sends: everything (`full`), or what has changed since `base_version`.
+// The message of the server: everything (`full`), or what has changed since `base_version`.
 struct Update {
   uint64_t version = 0;
   bool full = false;

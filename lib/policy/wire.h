@@ -31,7 +31,7 @@ std::string ToWire(std::string_view key, const Value& value);
 // that says so; a limit has a rate. Errors: kInvalidArgument, naming the entry and the text.
 absl::StatusOr<Entry> FromWire(const v1::PolicyEntry& in);
 
-// Never fails: see Update::mistake.
+// Reads a bundle. Never fails: see Update::mistake.
 Update FromWire(const v1::PolicyBundle& in);
 
 }  // namespace spoke::policy

@@ -15,8 +15,8 @@
 
 namespace spoke::rpc {
 
-// The factor for a /64. An IPv6 /64 belongs to one machine as well as to a whole subnet of nodes and
-// pods: all its addresses together have this many times what one address has.
+// The factor for a /64. An IPv6 /64 belongs to one machine as well as to a whole subnet of nodes
+// and pods: all its addresses together have this many times what one address has.
 inline constexpr size_t kNetworkShare = 16;
 
 struct PeerLimits {

@@ -33,7 +33,7 @@ extern "C" const char* __asan_default_options() { return "quarantine_size_mb=1";
 namespace spoke {
 namespace {
 
-constexpr size_t kMostGrowth = 32U << 20U;  // Bytes, of resident memory.
+constexpr size_t kMostGrowth = 32U << 20U;  // The most growth of resident memory, in bytes.
 constexpr absl::Duration kAttack = absl::Seconds(4);
 constexpr absl::Duration kWithin = absl::Seconds(1);
 constexpr const char* kHostile = "127.0.0.66";

@@ -31,8 +31,8 @@ class ArmModel {
   static absl::StatusOr<std::unique_ptr<ArmModel>> Build(const SimSpec& spec, absl::Time now,
                                                          Knobs knobs = {});
 
-  // Never fails. Status 0 stands for a response that was lost: whether the request had an effect,
-  // the client cannot know.
+  // Answers a request. Never fails. Status 0 stands for a response that was lost: whether the
+  // request had an effect, the client cannot know.
   http::Response Handle(const http::Request& request, absl::Time now);
 
   // Lets everything happen that is due.

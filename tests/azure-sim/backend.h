@@ -37,7 +37,7 @@ struct Call {
   std::string_view kind = "gateway";  // The kind for counters: "instance.put".
   Provider provider = Provider::kGateway;
   const ApiOperation* operation = nullptr;  // The operation that is asked for.
-  // What is left of the provider's limits.
+  // The remainder of the provider's limits.
   std::vector<std::pair<std::string, int64_t>> remaining = {};
   std::optional<int64_t> charge = {};  // The value of x-ms-request-charge.
 

@@ -161,7 +161,7 @@ TEST_P(FidelityTest, AnswersAsRecorded) {
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   SimSpec spec = RecordedWorld();
   if (GetParam().without_sets) spec.scale_sets.clear();
-  if (GetParam().without_subnet) {  // Its VNet is there all the same.
+  if (GetParam().without_subnet) {  // The subnet's VNet is there all the same.
     for (SubnetSpec& subnet : spec.subnets) {
       if (subnet.id.find("aks-cit-Subnet/") != std::string::npos) subnet.id += "Other";
     }

@@ -20,7 +20,7 @@
 
 namespace spoke::azure_sim {
 
-// What happens to an answer on its way.
+// The fault that happens to an answer on its way.
 struct TransportFault {
   enum class Kind : uint8_t {
     kNone,

@@ -10,8 +10,8 @@
 
 namespace spoke::azure_sim {
 
-// Nothing runs by itself: whoever knows the time says so. What falls on the same time runs in the
-// order it was planned.
+// A timeline. Nothing runs by itself: whoever knows the time says so. What falls on the same time
+// runs in the order it was planned.
 class Timeline {
  public:
   void At(absl::Time when, std::function<void(absl::Time)> what) {

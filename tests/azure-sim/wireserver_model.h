@@ -13,7 +13,7 @@ namespace spoke::azure_sim {
 
 class WireserverModel {
  public:
-  // Borrowed.
+  // The backend is borrowed.
   explicit WireserverModel(Backend& backend) : backend_(backend) {}
 
   // Returns what the VM with this id gets. Status 0: there is no such VM.

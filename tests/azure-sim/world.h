@@ -100,7 +100,7 @@ struct Nic {
   bool primary = true;
   State state = State::kSucceeded;
   Extra extra;
-  Extra tags;                     // Only NICs of their own have them.
+  Extra tags;                     // The tags; only NICs of their own have them.
   std::vector<NicEntry> entries;  // The entries on the wire.
   // The entries that readers still see, until `shown_from`.
   std::vector<NicEntry> before;
@@ -133,7 +133,7 @@ struct Instance {
   bool own_model = false;  // Whether its network profile was written for it alone.
   NetworkProfile profile;  // The profile; empty in a Flexible set.
   Extra properties;        // Others that were written: protectionPolicy and the like.
-  Extra tags;              // Only machines of Flexible sets have them.
+  Extra tags;              // The tags; only machines of Flexible sets have them.
   std::vector<Nic*> nics;
   std::vector<std::unique_ptr<Nic>> owned_nics;  // The NICs in a Uniform set.
   std::string operation;                         // The operation that runs on it; empty: none.

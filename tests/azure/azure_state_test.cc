@@ -141,7 +141,7 @@ TEST_F(AzureStateTest, AFullSubnetIsNamedAndLeftAlone) {
     const auto forecast = world_->machine().ForecastOf({VmId(0), "vm-id"}, world_->now());
     ASSERT_TRUE(forecast.has_value());
     EXPECT_THAT(forecast->waits_for, HasSubstr("is full"));
-    // After that time it is.
+    // The VM is written after that time.
     EXPECT_TRUE(world_->Answer(VmId(0)).ok());
     EXPECT_EQ(world_->OnWire(VmId(0)).size(), 2U);
   }

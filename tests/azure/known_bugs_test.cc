@@ -80,7 +80,7 @@ TEST(KnownBugs, Cilium43598_FailedOperationIsCleanedUp) {
   EXPECT_THAT(std::string(answer.status().message()),
               HasSubstr("PublicIpPrefixOutOfIpAddressesForVMScaleSet"));
   EXPECT_EQ(world->CountSent("PUT"), 2U);
-  EXPECT_EQ(ConfigurationsIn(LastPut(*world)).size(), 1U);  // Only the primary is left.
+  EXPECT_EQ(ConfigurationsIn(LastPut(*world)).size(), 1U);  // The model has only the primary left.
   const auto next = world->AskAndWait(VmId(0), {"spoke-b"});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_THAT(NamesOf(*next), ElementsAre("spoke-b"));

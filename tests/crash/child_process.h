@@ -12,8 +12,8 @@
 
 namespace spoke::crash {
 
-// Not thread-safe. The program is killed when the object goes, and when the thread that started it
-// ends, however that comes about: nothing outlives a test, not even one that is killed.
+// A program. Not thread-safe. It is killed when the object goes, and when the thread that started
+// it ends, however that comes about: nothing outlives a test, not even one that is killed.
 class ChildProcess {
  public:
   // Starts arguments[0], a path, with nothing but standard streams; what it writes is appended to

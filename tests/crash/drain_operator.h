@@ -33,7 +33,7 @@ class DrainOperator {
   // Stops at once.
   ~DrainOperator();
 
-  // Only lets nodes work again from now on.
+  // Does nothing but let nodes work again from now on.
   void Finish();
   // Returns whether all do, after Finish().
   bool finished() const;

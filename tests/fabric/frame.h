@@ -37,7 +37,7 @@ struct NeighbourSolicitation {
 struct IpPacket {
   ip::Address source;
   ip::Address destination;
-  uint8_t hops = 0;  // Its TTL or hop limit.
+  uint8_t hops = 0;  // The TTL or hop limit.
   size_t bytes = 0;  // The length with its header.
   bool may_be_fragmented = true;
   // Whether an ICMP error may answer it: it is none, and no later fragment.

@@ -14,7 +14,7 @@
 
 namespace spoke::netlink {
 
-// What tc-tbf(8) calls a token bucket filter.
+// The parameters of what tc-tbf(8) calls a token bucket filter.
 struct TokenBucket {
   uint64_t rate = 0;   // The rate in bytes a second; not 0.
   uint32_t burst = 0;  // The bytes that may go at once; the longest packet must fit.

@@ -31,7 +31,7 @@ std::string DefaultRouteDevice(const std::string& route_table);
 // Returns the same for the calling thread's network namespace.
 std::string ReadDefaultRouteDevice();
 
-// Not thread-safe; blocks for some milliseconds.
+// The reader. Not thread-safe; blocks for some milliseconds.
 class FactsReader {
  public:
   FactsReader(NodeView view, NodeSettings settings);

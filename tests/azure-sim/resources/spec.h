@@ -24,7 +24,7 @@ struct SubnetSpec {
 
 // The wishes for one instance; for tests that wire it to a machine of their own.
 struct InstanceSpec {
-  std::string node;  // Its name in the attachments file; empty: its computer name.
+  std::string node;  // The node's name in the attachments file; empty: its computer name.
   std::string name;  // The name of the machine, in a Flexible set; empty: one is made up.
   std::optional<ip::MacAddress> mac;
   std::optional<ip::Address> address;
@@ -64,7 +64,7 @@ struct SimSpec {
   uint64_t seed = 1;
   std::vector<SubnetSpec> subnets;
   std::vector<ScaleSetSpec> scale_sets;
-  // "/subscriptions/S/resourceGroups/G" that exist besides those named above.
+  // The groups "/subscriptions/S/resourceGroups/G" that exist besides those named above.
   std::vector<std::string> resource_groups;
 };
 

@@ -124,7 +124,7 @@ absl::Status PassOne(int from, int to) {
   return absl::OkStatus();
 }
 
-// What has become of numbered packets.
+// The counts of what has become of numbered packets.
 class Numbers {
  public:
   void Arrive(uint64_t number, int64_t now) {

@@ -219,7 +219,7 @@ void EgressWorld::AddOneLink(ip::Family family) {
     Ip(netns, fmt::format("addr add {}/{} dev {}{}", own.ToString(), bits, kNic, nodad));
     Ip(netns, fmt::format("{} add default dev {}", route, kNic));
     Ip(network, fmt::format("{} add {}/{} dev br0", route, own.ToString(), bits));
-    // Where the fabric delivers the pod's address.
+    // The routes are where the fabric delivers the pod's address.
     if (i == 0) continue;
     Ip(netns, fmt::format("{} add {}/{} via {} dev {} onlink", route, all.pod.ToString(), bits,
                           all.node.ToString(), kNic));

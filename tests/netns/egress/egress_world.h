@@ -70,7 +70,7 @@ enum class EgressNetwork : uint8_t {
   kRouted    // A router that looks at nothing but the destination, as a virtual network does.
 };
 
-// As long as it lives the calling thread is in the node's namespace.
+// The world. As long as it lives the calling thread is in the node's namespace.
 class EgressWorld {
  public:
   // Returns null where namespaces cannot be made.

@@ -27,14 +27,14 @@ inline constexpr const char* kNodeDevice = "nic0";
 
 // Returns everything a namespace holds that an attachment could leave behind, one line each,
 // sorted: all links and their queues, all addresses, rules, routes of all tables and neighbours.
-// But what is multicast or link-local IPv6, since the kernel adds that in its own time.
+// The exception is multicast and link-local IPv6, since the kernel adds that in its own time.
 std::vector<std::string> Snapshot(netlink::Socket& socket);
 
 // Sends the batch and expects it to be done.
 void MustSend(netlink::Socket& socket, const std::vector<netlink::Request>& batch);
 
-// As long as it lives the calling thread is in the node's namespace. The node has lo and nic0
-// (kNodeV4 and kNodeV6 on it; MTU 1500), both up, and the default routes lead to the fabric.
+// The world. As long as it lives the calling thread is in the node's namespace. The node has lo and
+// nic0 (kNodeV4 and kNodeV6 on it; MTU 1500), both up, and the default routes lead to the fabric.
 class NodeWorld {
  public:
   // Returns null where namespaces cannot be made.

@@ -1,5 +1,6 @@
-// What a pod has no right to send ends at its link, counted by its reason, though nothing is in
-// nf_tables: as after somebody has flushed the rules. Both ways of a pod, fast and ordinary.
+// Tests that what a pod has no right to send ends at its link, counted by its reason, though
+// nothing is in nf_tables: as after somebody has flushed the rules. Both ways of a pod, fast and
+// ordinary.
 #include <arpa/inet.h>
 #include <net/if_arp.h>
 #include <netinet/icmp6.h>

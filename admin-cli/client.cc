@@ -17,15 +17,16 @@ namespace {
 
 using Stub = v1::AdminService::Stub;
 
-// A message of the server's with 1,000 rows, or a piece of a backup, has less than this.
+// The largest message. One of the server's with 1,000 rows, or a piece of a backup, has less than
+// this.
 constexpr int kMaxMessageBytes = 64 << 20;
 
 std::chrono::system_clock::time_point In(absl::Duration duration) {
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
 }
 
-// Whether the code came in the server's answer; else the library made it up because there was none.
-// Only the library's own words tell the two apart.
+// Returns whether the code came in the server's answer; else the library made it up because there
+// was none. Only the library's own words tell the two apart.
 bool SaidByServer(const grpc::ClientContext& context) {
   return context.debug_error_string().find("received from peer") != std::string::npos;
 }
@@ -81,9 +82,9 @@ struct Client::Calls {
     return response;
   }
 
-  // `patient`: once the first message is here, the next may take for ever. A queue of our own gives
-  // each message its own deadline, which a call as a whole cannot have: a backup may take an hour,
-  // but not be silent for a minute.
+  // Reads a stream. With `patient`, the next message may take for ever once the first one is here.
+  // A queue of our own gives each message its own deadline, which a call as a whole cannot have: a
+  // backup may take an hour, but not be silent for a minute.
   template <typename Request, typename Response>
   absl::Status Many(std::unique_ptr<grpc::ClientAsyncReader<Response>> (Stub::*method)(
                         grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*),
@@ -94,7 +95,7 @@ struct Client::Calls {
     absl::Status mine;  // An end that this side has made.
     bool silent_for_too_long = false;
     bool waiting_for_ever = false;
-    // True when the operation under way has succeeded. There is never more than one.
+    // Returns true when the operation under way has succeeded. There is never more than one.
     const auto done = [&] {
       void* tag = nullptr;
       bool ok = false;

@@ -1,5 +1,5 @@
-// Calls of the admin API, one method each: a connection, a deadline, and errors that say what to
-// do. Thread-safe; connects with the first call and again when the connection is lost.
+// The calls of the admin API, one method each: a connection, a deadline, and errors that say what
+// to do. Thread-safe; connects with the first call and again when the connection is lost.
 //
 // Errors of every method: kUnavailable (no server there, or one that has gone away: the message has
 // where it was looked for), kDeadlineExceeded (it did not answer in time; what was asked may have
@@ -25,8 +25,8 @@ using Each = std::function<absl::Status(const Message&)>;
 
 class Client {
  public:
-  // `server`: as gRPC writes targets ("unix:/run/spoke/ipam-admin.sock"). `timeout`: for the answer
-  // to a call, and for each further message of a stream.
+  // Makes a client. `server` is as gRPC writes targets ("unix:/run/spoke/ipam-admin.sock").
+  // `timeout` is for the answer to a call, and for each further message of a stream.
   Client(std::string server, absl::Duration timeout);
   ~Client();
   Client(const Client&) = delete;
@@ -74,13 +74,13 @@ class Client {
   absl::StatusOr<v1::GetBudgetsResponse> GetBudgets(const v1::GetBudgetsRequest& request) const;
   absl::Status VerifyPolicy(const v1::VerifyPolicyRequest& request,
                             const Each<v1::VerifyPolicyResponse>& each) const;
-  // With follow, further messages may take as long as they like.
+  // Lists events. With follow, further messages may take as long as they like.
   absl::Status ListEvents(const v1::ListEventsRequest& request,
                           const Each<v1::ListEventsResponse>& each) const;
   absl::Status Backup(const Each<v1::BackupResponse>& each) const;
 
  private:
-  struct Calls;  // What needs gRPC's headers.
+  struct Calls;  // The part that needs gRPC's headers.
 
   std::string server_;
   std::unique_ptr<Calls> calls_;

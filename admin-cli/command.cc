@@ -226,7 +226,7 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   size_t best_distance = kMistakes + 1;
   for (const std::string& candidate : candidates) {
-    // Levenshtein's distance, a row at a time.
+    // Returns Levenshtein's distance, a row at a time.
     std::vector<size_t> row(candidate.size() + 1);
     for (size_t j = 0; j < row.size(); ++j) row[j] = j;
     for (size_t i = 1; i <= word.size(); ++i) {

@@ -1,5 +1,5 @@
-// What a verb of spokectl is: its words, its options, its help. Pure values; parsing, --help, man
-// pages and shell completion are all made from them, so that none can differ from the others.
+// The words, options and help of a verb of spokectl. Pure values; parsing, --help, man pages and
+// shell completion are all made from them, so that none can differ from the others.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace spoke::ctl {
 
 class Session;
 
-// What a value is: how it is checked before the server sees it, and how a shell completes it.
+// The kinds of values: how one is checked before the server sees it, and how a shell completes it.
 enum class Values {
   kText,
   kNode,
@@ -27,49 +27,49 @@ enum class Values {
   kAddress,
   kReservation,
   kBudget,
-  kBudgetTeam,  // Of the budget given before it.
+  kBudgetTeam,  // A team of the budget given before it.
   kKind,
   kObject,  // The name of a policy object of the kind given before it.
   kFile,
   kDirectory,
-  kExplained,    // A pod, node or address: whatever the word before says.
-  kCount,        // 1 to 1,000,000.
-  kCountOrNone,  // 0 to 1,000,000.
-  kVersion,      // Of all policy objects: 1 or more.
+  kExplained,    // A pod, node or address, as the word before says.
+  kCount,        // A number from 1 to 1,000,000.
+  kCountOrNone,  // A number from 0 to 1,000,000.
+  kVersion,      // A version of all policy objects: 1 or more.
   kDuration,
   kTime,
-  kLabel  // KEY=VALUE.
+  kLabel  // A label, KEY=VALUE.
 };
 
 // An option or a positional argument.
 struct Parameter {
-  std::string name;   // "node": --node. A positional one is shown as `value`.
-  std::string value;  // What stands for its value in help ("NAME"); empty: a switch.
+  std::string name;   // The name: "node" is --node. A positional one is shown as `value`.
+  std::string value;  // The word for its value in help ("NAME"); empty: a switch.
   std::string help;
   Values values = Values::kText;
-  std::vector<std::string> choices;  // Empty: anything.
-  std::string fallback;              // Its value when it is not given; empty: none.
-  std::string variable;              // Environment variable that is its value when not given.
-  char letter = 0;                   // Of the short form.
+  std::vector<std::string> choices;  // The values it may have; empty: anything.
+  std::string fallback;              // The value when it is not given; empty: none.
+  std::string variable;              // The environment variable that is its value when not given.
+  char letter = 0;                   // The letter of the short form.
   bool repeated = false;
   bool required = false;
 };
 
-// What the command line said, by the names of parameters.
+// The values of the command line, by the names of parameters.
 class Arguments {
  public:
   void Set(const std::string& name, std::vector<std::string> values);
 
-  // Whether it was given or has a fallback.
+  // Returns whether it was given or has a fallback.
   bool Has(const std::string& name) const;
-  // The value, the last of several; empty when there is none.
+  // Returns the value, the last of several; empty when there is none.
   const std::string& Text(const std::string& name) const;
   const std::vector<std::string>& All(const std::string& name) const;
-  // Of a value that Check() took; 0 when there is none.
+  // Returns the number of a value that Check() took; 0 when there is none.
   uint32_t Count(const std::string& name) const;
   uint64_t Version(const std::string& name) const;
   absl::Duration Duration(const std::string& name) const;
-  // KEY=VALUE pairs as a map.
+  // Returns KEY=VALUE pairs as a map.
   std::map<std::string, std::string> Labels(const std::string& name) const;
 
  private:
@@ -101,45 +101,46 @@ class CommandList {
 // A verb (with `run`) or a noun (with `commands`).
 struct Command {
   std::string name;
-  std::string summary;                // One line, no full stop.
-  std::string description;            // Paragraphs, an empty line between them.
-  std::vector<std::string> examples;  // Whole command lines.
+  std::string summary;                // The summary: one line, no full stop.
+  std::string description;            // The description: paragraphs, an empty line between them.
+  std::vector<std::string> examples;  // The examples: whole command lines.
   std::vector<Parameter> positionals;
   std::vector<Parameter> options;
   CommandList commands;
   Verb run;
-  std::string group;       // Heading on the first screen; of the root's own commands only.
-  std::string exit_codes;  // Where they differ from the general ones; a sentence.
-  // What a failure exits with where 1 is an answer; 0: the general codes.
+  std::string group;       // The heading on the first screen; of the root's own commands only.
+  std::string exit_codes;  // The exit codes where they differ from the general ones; a sentence.
+  // The exit code of a failure where 1 is an answer; 0: the general codes.
   int failure_code = 0;
-  bool failure_code_for_all = false;  // Then every failure exits with it, wrong usage as well.
-  bool watchable = false;             // Has --watch and --interval.
+  bool failure_code_for_all = false;  // Whether every failure exits with it, wrong usage as well.
+  bool watchable = false;             // Whether it has --watch and --interval.
   bool hidden = false;
 
-  // The command of that name, or nullptr.
+  // Returns the command of that name, or nullptr.
   const Command* Find(std::string_view command) const;
-  // The option of that long or one-letter name (without dashes), or nullptr.
+  // Returns the option of that long or one-letter name (without dashes), or nullptr.
   const Parameter* FindOption(std::string_view option) const;
 };
 
 // A command with those above it: {root, noun, verb}.
 using CommandPath = std::vector<const Command*>;
 
-// "node list"; empty for the root.
+// Returns "node list"; empty for the root.
 std::string WordsOf(const CommandPath& path);
 
-// Whether each value of `arguments` is one that its parameter of the command takes. Errors:
+// Checks whether each value of `arguments` is one that its parameter of the command takes. Errors:
 // kInvalidArgument, with the parameter, the value, and what it may be.
 absl::Status Check(const CommandPath& path, const Arguments& arguments);
 
-// "90", "90s", "5m", "1h30m", "2d": seconds when there is no unit. Errors: kInvalidArgument (also
-// for zero, negative, endless and more than ten years).
+// Reads "90", "90s", "5m", "1h30m", "2d": seconds when there is no unit. Errors: kInvalidArgument
+// (also for zero, negative, endless and more than ten years).
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text);
 
-// RFC 3339 ("2024-05-01T12:00:00Z"), or how long before `now` ("2h"). Errors: kInvalidArgument.
+// Reads RFC 3339 ("2024-05-01T12:00:00Z"), or how long before `now` ("2h"). Errors:
+// kInvalidArgument.
 absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now);
 
-// What a spelling of `word` may have been meant as: the candidate within two typing mistakes, or
+// Returns what `word` may have been meant as: the candidate within two typing mistakes, or
 // empty.
 std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
 

@@ -50,9 +50,10 @@ struct Outcome {
 
 class CommandTest : public testing::Test {
  protected:
-  static constexpr int64_t kNowMs = 1'700'000'600'000;  // Ten minutes after what the server has.
+  // The time, ten minutes after what the server has.
+  static constexpr int64_t kNowMs = 1'700'000'600'000;
 
-  // `line` without quotes or escapes: words are apart by blanks.
+  // Runs `line`, which has no quotes or escapes: words are apart by blanks.
   Outcome Run(const std::string& line) {
     return RunWords(absl::StrSplit(line, ' ', absl::SkipEmpty()));
   }
@@ -89,7 +90,7 @@ class CommandTest : public testing::Test {
   const std::string target_ = "unix:" + dir_.File("admin.sock");
   FakeAdminServer server_{target_};
   std::map<std::string, std::string> variables_ = {{"SPOKE_SERVER", target_}};
-  // What happens while a verb waits: one a wait. When none is left, it is interrupted.
+  // The things that happen while a verb waits: one a wait. When none is left, it is interrupted.
   std::deque<std::function<void()>> between_;
   bool terminal_ = false;
   std::string input_;

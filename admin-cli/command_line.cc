@@ -20,11 +20,12 @@ struct Bound {
 using Bindings = std::map<const CLI::App*, Bound>;
 
 // CLI11 finds which word belongs to what; all judgement about values is ours, so that its words
-// are. NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which has three levels.
+// are.
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which has three levels.
 void Bind(const Command& command, CLI::App& app, Bindings& bindings) {
   app.set_help_flag("");
   app.fallthrough();
-  // At most one, or a node named "pool" would be taken for the noun.
+  // There is at most one, or a node named "pool" would be taken for the noun.
   app.require_subcommand(0, 1);
   Bound& bound = bindings[&app];
   bound.command = &command;
@@ -43,7 +44,7 @@ void Bind(const Command& command, CLI::App& app, Bindings& bindings) {
   for (const Command& one : command.commands) Bind(one, *app.add_subcommand(one.name), bindings);
 }
 
-// From the root to the last command that was named.
+// Returns the apps from the root to the last command that was named.
 std::vector<const CLI::App*> NamedApps(const CLI::App& root) {
   std::vector<const CLI::App*> apps = {&root};
   while (!apps.back()->get_subcommands().empty()) {
@@ -82,7 +83,7 @@ absl::Status DescribeExtra(const CommandPath& path, const std::string& word) {
       fmt::format("{}there is no command \"{}\"{}", InWords(path), word, Suggest(word, names)));
 }
 
-// What the words gave, then the environment, then the fallback.
+// Fills in what the words gave, then the environment, then the fallback.
 void Fill(const Bound& bound, const std::function<std::string(const std::string&)>& variable,
           Arguments& arguments) {
   for (const auto& [parameter, option] : bound.options) {
@@ -135,7 +136,8 @@ ParsedLine ParseLine(const Command& root, const std::vector<std::string>& words,
     for (const CLI::App* one : NamedApps(app)) line.path.push_back(bindings.at(one).command);
   };
   try {
-    std::vector<std::string> reversed(words.rbegin(), words.rend());  // As CLI11 wants them.
+    // The words are as CLI11 wants them.
+    std::vector<std::string> reversed(words.rbegin(), words.rend());
     app.parse(std::move(reversed));
     see_path();
   } catch (const CLI::ExtrasError& error) {
@@ -153,7 +155,7 @@ ParsedLine ParseLine(const Command& root, const std::vector<std::string>& words,
   for (const CLI::App* one : apps) Fill(bindings.at(one), variable, line.arguments);
   if (line.arguments.Has("help") || line.arguments.Has("version")) return line;
   line.status = CheckPresent(line.path, line.arguments);
-  // The root's own, even where the verb has another of that name.
+  // The root's own are taken, even where the verb has another of that name.
   Arguments of_root;
   Fill(bindings.at(&app), variable, of_root);
   line.timeout = of_root.Duration("timeout");

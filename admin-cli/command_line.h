@@ -12,12 +12,13 @@
 namespace spoke::ctl {
 
 struct ParsedLine {
-  // kInvalidArgument: a sentence that says which word is wrong. `path` is then as far as it was
-  // understood, for "Try ... --help".
+  // The status; kInvalidArgument has a sentence that says which word is wrong. `path` is then as
+  // far as it was understood, for "Try ... --help".
   absl::Status status;
   CommandPath path;  // Begins with the root; borrowed from it.
   Arguments arguments;
-  absl::Duration timeout;  // --timeout of every command, whatever the verb's own one says.
+  // The value of --timeout of every command, whatever the verb's own one says.
+  absl::Duration timeout;
 };
 
 // `words` are those behind the program's name. When --help or --version is among the arguments,

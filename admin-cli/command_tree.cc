@@ -78,7 +78,7 @@ Command CommandTree() {
   add({DoctorCommand(), BackupCommand(), RecoveryCommand(), SupportBundleCommand(),
        AzureCommand()});
   add(ShellCommands());
-  // In the order of the first screen: a file's commands may belong under several headings.
+  // The order is that of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),
                    [](const Command& a, const Command& b) { return PlaceOf(a) < PlaceOf(b); });
   root.commands = CommandList(std::move(all));

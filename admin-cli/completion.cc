@@ -8,8 +8,8 @@
 namespace spoke::ctl {
 namespace {
 
-// Joins what the line before the cursor says, word by word as the shell would but for quotes, and
-// strips from each answer what bash takes for an earlier word: it breaks words at "=" and ":".
+// Joins what the line before the cursor says, word by word as the shell would except for quotes,
+// and strips from each answer what bash takes for an earlier word: it breaks words at "=" and ":".
 constexpr std::string_view kBash = R"(# bash completion for spokectl
 # Into /usr/share/bash-completion/completions/spokectl, or: source <(spokectl completion bash)
 _spokectl() {
@@ -89,13 +89,13 @@ bool BeginsWith(std::string_view word, std::string_view prefix) {
   return word.substr(0, prefix.size()) == prefix;
 }
 
-// Where the words before the last one lead.
+// The place to which the words before the last one lead.
 struct Position {
   CommandPath path;
   const Parameter* pending = nullptr;  // An option that wants the next word.
   std::vector<std::string> positionals;
-  bool only_positionals = false;  // Behind "--".
-  bool lost = false;              // A word that means nothing here.
+  bool only_positionals = false;  // Whether it is behind "--".
+  bool lost = false;              // Whether a word means nothing here.
 };
 
 std::vector<Parameter> AllOptions(const CommandPath& path) {

@@ -19,12 +19,13 @@ grpc::Status ToGrpc(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(base::MessageOf(status))};
 }
 
-// Of the objects, whatever was applied.
+// The version of the objects, whatever was applied.
 constexpr uint64_t kPolicyVersion = 1'789'034'112'345;
 
 grpc::Status NotFound(const std::string& message) { return {grpc::StatusCode::NOT_FOUND, message}; }
 
-// What stands behind `key` in a line of `text`, without quotes; empty when there is no such line.
+// Returns what stands behind `key` in a line of `text`, without quotes; empty when there is no such
+// line.
 std::string ValueOf(const std::string& text, const std::string& key) {
   const size_t at = text.find(key);
   if (at == std::string::npos) return "";
@@ -91,7 +92,8 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
   grpc::Status ListNodes(Context*, const v1::ListNodesRequest* request,
                          grpc::ServerWriter<v1::ListNodesResponse>* writer) override {
     absl::MutexLock lock(&mutex);
-    for (const auto& [name, node] : state.nodes) {  // A message each: they are put together.
+    // Each node is a message of its own: they are put together.
+    for (const auto& [name, node] : state.nodes) {
       v1::ListNodesResponse response;
       *response.add_nodes() = node;
       writer->Write(response);

@@ -22,13 +22,15 @@ struct FakeState {
   std::map<std::string, v1::PoolInfo> pools;
   std::map<std::string, v1::AddressInfo> addresses;
   std::map<std::string, v1::ReservationInfo> reservations;
-  std::map<std::pair<std::string, std::string>, std::string> objects;  // Kind and name to YAML.
+  // The objects by kind and name, as YAML.
+  std::map<std::pair<std::string, std::string>, std::string> objects;
   uint64_t policy_version = 1;
   v1::GetAddressHistoryResponse history;
   v1::GetRolloutResponse rollout;
   v1::ResumeRolloutResponse resumed;
   v1::EstimateCutsResponse cuts;
-  std::vector<v1::AuditResponse> audit;  // Its messages; --repair repairs what has a repair.
+  // The audit's messages; --repair repairs what has a repair.
+  std::vector<v1::AuditResponse> audit;
   v1::ExplainResponse explain;
   v1::WhatIfResponse what_if;
   v1::GetTopResponse top;
@@ -39,9 +41,9 @@ struct FakeState {
   std::vector<v1::EventInfo> events;
   std::vector<v1::BackupResponse> backup;
 
-  // Calls that fail, by the name of the method.
+  // The calls that fail, by the name of the method.
   std::map<std::string, absl::Status> refusals;
-  // Calls that are never answered.
+  // The calls that are never answered.
   std::string silent_method;
   // The requests that came, as text: "GetNode name: \"node1\"".
   std::vector<std::string> requests;

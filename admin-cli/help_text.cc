@@ -14,7 +14,8 @@ constexpr size_t kIndent = 2;
 
 using Entries = std::vector<std::pair<std::string, std::string>>;
 
-// Two columns, the first `left` wide at least. What is too long for it has a line of its own.
+// Formats two columns, the first `left` wide at least. What is too long for it has a line of its
+// own.
 std::string FormatEntries(const Entries& entries, size_t left = 0) {
   constexpr size_t kMaxLeft = 30;
   for (const auto& [name, text] : entries) {
@@ -44,7 +45,7 @@ std::string VerbsOf(const Command& noun) {
 std::string FormatCommands(const Command& command) {
   std::string out;
   std::vector<std::string> groups;
-  size_t left = 0;  // The same in all groups.
+  size_t left = 0;  // The width is the same in all groups.
   for (const Command& one : command.commands) {
     if (!one.hidden) left = std::max(left, one.name.size());
     if (!one.hidden && std::find(groups.begin(), groups.end(), one.group) == groups.end()) {
@@ -92,7 +93,7 @@ std::string Wrap(std::string_view text, size_t width, size_t margin) {
       text.remove_prefix(1);
       continue;
     }
-    const size_t start = text.find_first_not_of(' ');  // Indented lines stay so.
+    const size_t start = text.find_first_not_of(' ');  // Indented lines stay indented.
     const size_t end = text.find_first_of(" \n", start == std::string_view::npos ? 0 : start);
     const std::string_view word = text.substr(0, end);
     text.remove_prefix(word.size());
@@ -152,7 +153,7 @@ std::string OptionHelp(const Parameter& parameter) {
 
 std::string AboutText(const CommandPath& path) {
   const Command& command = *path.back();
-  if (path.size() == 1) return command.description;  // Its summary is for manual pages.
+  if (path.size() == 1) return command.description;  // The root's summary is for manual pages.
   if (command.description.empty()) return command.summary + ".";
   return command.summary + ".\n\n" + command.description;
 }

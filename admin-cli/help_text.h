@@ -1,4 +1,4 @@
-// --help: the first screen, and a page for each noun and verb. Pure.
+// The texts of --help: the first screen, and a page for each noun and verb. Pure.
 #pragma once
 
 #include <string>
@@ -8,29 +8,30 @@
 
 namespace spoke::ctl {
 
-// Of the last command of `path`, at most 100 columns wide.
+// Returns the help of the last command of `path`, at most 100 columns wide.
 std::string HelpText(const CommandPath& path);
 
-// "spokectl node drain [OPTION]... NODE..."
+// Returns "spokectl node drain [OPTION]... NODE...".
 std::string UsageLine(const CommandPath& path);
 
-// What it does: the summary as a sentence, and the description.
+// Says what it does: the summary as a sentence, and the description.
 std::string AboutText(const CommandPath& path);
 
-// "-f, --file FILE"; "FILE" for a positional one.
+// Returns "-f, --file FILE"; "FILE" for a positional one.
 std::string OptionWords(const Parameter& option);
 
-// The help of a parameter with its choices, its default, its variable and whether it repeats.
+// Returns the help of a parameter with its choices, its default, its variable and whether it
+// repeats.
 std::string OptionHelp(const Parameter& parameter);
 
-// --watch and --interval, which watchable commands have besides their own.
+// Returns --watch and --interval, which watchable commands have besides their own.
 const std::vector<Parameter>& WatchOptions();
 
-// The options of the command itself, --watch and --interval among them, and --help.
+// Returns the options of the command itself, --watch and --interval among them, and --help.
 std::vector<Parameter> OptionsOf(const Command& command);
 
-// `text` in lines of at most `width` columns, each behind `margin` blanks but the first. Line
-// breaks in it stay; a word that is longer than a line has a line of its own.
+// Returns `text` in lines of at most `width` columns, each except the first behind `margin` blanks.
+// Line breaks in it stay; a word that is longer than a line has a line of its own.
 std::string Wrap(std::string_view text, size_t width, size_t margin);
 
 }  // namespace spoke::ctl

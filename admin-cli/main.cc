@@ -1,4 +1,4 @@
-// spokectl: the operator's hand.
+// The main program of spokectl, which operators use.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
                                   }};
     return spoke::ctl::Run(std::vector<std::string>(argv + 1, argv + argc), world);
   } catch (const std::exception& error) {
-    // A library's, and a fault of ours: nothing we call is meant to throw this far.
+    // The exception is a library's, and a fault of ours: nothing we call is meant to throw this
+    // far.
     std::fputs(error.what(), stderr);
     return 1;
   }

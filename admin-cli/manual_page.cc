@@ -10,8 +10,8 @@
 namespace spoke::ctl {
 namespace {
 
-// Text as roff shows it as it is: "-" stays an ASCII minus, so that options can be copied out of
-// the page, and no line begins with a control character.
+// Returns text as roff shows it as it is: "-" stays an ASCII minus, so that options can be copied
+// out of the page, and no line begins with a control character.
 std::string Escape(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -28,7 +28,7 @@ std::string Escape(std::string_view text) {
   return out;
 }
 
-// Paragraphs apart, and lines that begin with a blank as they are.
+// Returns the paragraphs apart, and lines that begin with a blank as they are.
 std::string Paragraphs(std::string_view text) {
   std::string out;
   bool as_is = false;
@@ -69,7 +69,7 @@ std::string Examples(const Command& command) {
   return out + ".RE\n.fi\n";
 }
 
-// A verb as a part of its noun's page.
+// Returns a verb as a part of its noun's page.
 std::string VerbPart(const CommandPath& path) {
   const Command& command = *path.back();
   std::string out = fmt::format(".SS {}\n", Escape(UsageLine(path)));

@@ -7,11 +7,11 @@
 
 namespace spoke::ctl {
 
-// "spokectl.1" for the root, "spokectl-node.1" for a command of its.
+// Returns "spokectl.1" for the root, "spokectl-node.1" for a command of its.
 std::string ManualPageName(const CommandPath& path);
 
-// The page of the root ({root}), or of one of its commands ({root, command}) with all its verbs.
-// `version` stands at the foot; there is no date, so that equal programs have equal pages.
+// Returns the page of the root ({root}), or of one of its commands ({root, command}) with all its
+// verbs. `version` stands at the foot; there is no date, so that equal programs have equal pages.
 std::string ManualPage(const CommandPath& path, const std::string& version);
 
 }  // namespace spoke::ctl

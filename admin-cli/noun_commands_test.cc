@@ -1,4 +1,4 @@
-// pool, node, ip and reserve: each verb as a table, as JSON, and refused.
+// Tests of pool, node, ip and reserve: each verb as a table, as JSON, and refused.
 #include "admin-cli/command_fixture.h"
 
 namespace spoke::ctl {
@@ -146,7 +146,7 @@ TEST_F(NounTest, OneUnknownNodeDoesNotKeepTheOthersFromDraining) {
   EXPECT_EQ(outcome.code, 4);
   EXPECT_EQ(outcome.out, "node node1 is draining\n");
   EXPECT_THAT(outcome.err, HasSubstr("there is no node node9"));
-  // Once, not once a place that knows of it.
+  // The name is there once, not once for each place that knows of it.
   EXPECT_EQ(outcome.err.find("node9"), outcome.err.rfind("node9"));
 }
 

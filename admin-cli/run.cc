@@ -27,7 +27,8 @@ bool WantsColours(const Arguments& arguments, const World& world) {
          world.variable("TERM") != "dumb";
 }
 
-// Whether `message` is a list of mistakes in files, "FILE:LINE: ...", which says all by itself.
+// Returns whether `message` is a list of mistakes in files, "FILE:LINE: ...", which says all by
+// itself.
 bool IsListOfMistakes(std::string_view message) {
   const std::string_view line = message.substr(0, message.find('\n'));
   for (size_t colon = line.find(':'); colon != std::string_view::npos;
@@ -73,8 +74,8 @@ int RunOnce(const Command& command, Session& session, const World& world, std::s
   return CodeFor(command, code.status());
 }
 
-// Again and again. A server that is away for a while does not end it: who watches wants to see when
-// it is back.
+// Runs the verb again and again. A server that is away for a while does not end it: whoever watches
+// wants to see when it is back.
 int Watch(const Command& command, Session& session, const World& world) {
   constexpr std::string_view kClear = "\x1b[H\x1b[2J\x1b[3J";
   const absl::Duration interval = session.arguments.Duration("interval");
@@ -95,7 +96,7 @@ int Watch(const Command& command, Session& session, const World& world) {
 }
 
 int RunVerb(const Command& command, Session& session, const World& world) {
-  // Only what waits or watches on its own is not held back.
+  // The output is held back except for what waits or watches on its own.
   if (command.watchable && session.arguments.Has("watch")) return Watch(command, session, world);
   const auto code = command.run(session);
   if (!code.ok()) {

@@ -1,4 +1,4 @@
-// One command line, from words to exit code.
+// Runs one command line, from words to exit code.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace spoke::ctl {
 
-// Exit codes, as docs/CLI.md and --help have them.
+// The exit codes, as docs/CLI.md and --help have them.
 inline constexpr int kExitDone = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;

@@ -1,5 +1,5 @@
-// What a verb works with: the command line's words, the server, the console and the time. Not
-// thread-safe. Everything is borrowed and outlives it.
+// The things that a verb works with: the command line's words, the server, the console and the
+// time. Not thread-safe. Everything is borrowed and outlives it.
 #pragma once
 
 #include <functional>
@@ -18,13 +18,14 @@
 
 namespace spoke::ctl {
 
-// What the process gives a command line to run in.
+// The things that the process gives a command line to run in.
 struct World {
   Console& console;
   const os::Clock& clock;
   // Waits that long; false: stop now.
   std::function<bool(absl::Duration)> wait;
-  std::function<std::string(const std::string&)> variable;  // Environment; empty when unset.
+  // Returns the environment variable; empty when unset.
+  std::function<std::string(const std::string&)> variable;
 };
 
 class Session {
@@ -42,7 +43,7 @@ class Session {
   bool colours = false;
 
   void Out(std::string_view text) const { world.console.Out(text); }
-  // "spokectl: ..." on standard error, for what is not an error either.
+  // Prints "spokectl: ..." on standard error, for what is not an error either.
   void Note(std::string_view text) const;
   absl::Time now() const { return world.clock.Now(); }
   bool is_table() const { return format == Format::kTable || format == Format::kWide; }
@@ -50,13 +51,13 @@ class Session {
   // Prints `value` as JSON or YAML. Errors: kInvalidArgument (-o name, where nothing has a name).
   absl::Status PrintValue(const nlohmann::ordered_json& value) const;
 
-  // "5m" since then; empty for 0.
+  // Returns "5m" since then; empty for 0.
   std::string AgeOf(int64_t unix_ms) const;
-  // "40s" for what comes 40 s from now; "now" for what is due; empty for 0.
+  // Returns "40s" for what comes 40 s from now; "now" for what is due; empty for 0.
   std::string UntilOf(int64_t unix_ms) const;
 };
 
-// RFC 3339 in UTC; empty for 0.
+// Returns RFC 3339 in UTC; empty for 0.
 std::string TimeOf(int64_t unix_ms);
 
 }  // namespace spoke::ctl

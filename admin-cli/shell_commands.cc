@@ -16,7 +16,7 @@
 namespace spoke::ctl {
 namespace {
 
-constexpr size_t kMaxNames = 1000;  // More is no help to anybody, and slow.
+constexpr size_t kMaxNames = 1000;  // The most names; more is no help to anybody, and slow.
 
 absl::StatusOr<int> PrintScript(Session& session) {
   ASSIGN_OR_RETURN(const std::string script, CompletionScript(session.arguments.Text("shell")));
@@ -53,7 +53,7 @@ absl::StatusOr<int> Manual(Session& session) {
   return absl::NotFoundError(fmt::format("man: there is no command \"{}\"", wanted));
 }
 
-// Names that the server has for a parameter; what it cannot say is left out.
+// Returns the names that the server has for a parameter; what it cannot say is left out.
 std::vector<std::string> NamesOf(const Client& client, const Completion& completion) {
   std::vector<std::string> names;
   const auto wants_more = [&] {
@@ -119,7 +119,7 @@ std::vector<std::string> NamesOf(const Client& client, const Completion& complet
   return names;
 }
 
-// The server that the words being typed name, else the usual one.
+// Returns the server that the words being typed name, else the usual one.
 std::string ServerOf(const Command& root, const std::vector<std::string>& words,
                      const World& world) {
   const Parameter& option = *root.FindOption("server");

@@ -1,4 +1,5 @@
-// The command line as such, help, manual pages and completion, the bash script by asking bash.
+// Tests of the command line as such, help, manual pages and completion, the bash script by asking
+// bash.
 #include <unistd.h>
 
 #include <array>
@@ -16,7 +17,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// What a shell command prints on both outputs, and its code.
+// Returns what a shell command prints on both outputs, and its code.
 Outcome Shell(const std::string& command) {
   Outcome outcome;
   std::FILE* pipe = ::popen(("exec 2>&1; " + command).c_str(), "r");
@@ -122,7 +123,7 @@ TEST_F(CommandTest, ManualPagesAreOneACommandAndGoodRoff) {
                              ".SH EXIT STATUS\n", ".SH SEE ALSO\n"}) {
       EXPECT_THAT(text, HasSubstr(part)) << entry.path();
     }
-    // Where groff is, it has the last word; the above holds everywhere.
+    // If groff is installed, it checks the page too; the above holds everywhere.
     const Outcome groff = Shell("if command -v groff >/dev/null; then groff -man -ww -Tutf8 -z " +
                                 entry.path().string() + "; fi");
     EXPECT_EQ(groff.out, "") << entry.path();
@@ -188,7 +189,7 @@ TEST_F(CommandTest, BashCompletesAddressesThatHaveColons) {
 }
 
 // zsh and fish are not asked, since the tests do not need them installed: only what must stand in
-// their scripts is looked at. By hand they were asked in zsh 5.9 and fish 3.6.
+// their scripts is looked at. They were asked by hand in zsh 5.9 and fish 3.6.
 TEST_F(CommandTest, ZshAndFishScriptsAskTheHiddenVerb) {
   const std::string zsh = Run("completion zsh").out;
   EXPECT_TRUE(zsh.starts_with("#compdef spokectl\n"));

@@ -1,4 +1,4 @@
-// The pure parts: times and spelling, help, completion, diffs, and pools as objects.
+// Tests of the pure parts: times and spelling, help, completion, diffs, and pools as objects.
 #include <random>
 
 #include "absl/strings/str_join.h"
@@ -172,7 +172,7 @@ TEST(UnifiedDiff, IsWhatDiffWrites) {
             "\x1b[31m-a\x1b[0m\n\x1b[32m+b\x1b[0m\n");
 }
 
-// `text` with `diff` applied; empty when it does not fit.
+// Returns `text` with `diff` applied; empty when it does not fit.
 std::string Patch(const std::string& text, const std::string& diff) {
   const std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
   std::vector<std::string> out;

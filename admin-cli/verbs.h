@@ -27,10 +27,10 @@ Command RecoveryCommand();               // recovery show|confirm.
 Command SupportBundleCommand();          // support-bundle.
 std::vector<Command> ShellCommands();    // completion, man, and the hidden __complete.
 
-// Everything, under a root named "spokectl" with the options of every command.
+// Returns everything, under a root named "spokectl" with the options of every command.
 Command CommandTree();
 
-// The headings of the first screen.
+// Returns the headings of the first screen.
 inline constexpr const char* kGroupLook = "See how things are";
 inline constexpr const char* kGroupNouns = "Pools, nodes and addresses";
 inline constexpr const char* kGroupPolicy = "Policy objects";

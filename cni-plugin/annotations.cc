@@ -62,7 +62,7 @@ std::optional<Error> ReadWeight(const Value& annotations, const Request& request
   return Refused(kWeight, request, *value, "write a whole number from 1 to 100, such as 10");
 }
 
-// Whether a name is one of a limit of ours, right or misspelt.
+// Returns whether a name is one of a limit of ours, right or misspelt.
 bool LooksLikeLimit(std::string_view name) {
   if (!name.starts_with(kPrefix)) return false;
   std::string lower(name);

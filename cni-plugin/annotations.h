@@ -1,4 +1,5 @@
-// What the pod's own annotations ask for: limits and weight of its traffic with the Internet. Pure.
+// The options that the pod's own annotations ask for: limits and weight of its traffic with the
+// Internet. Pure.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,7 @@ namespace spoke::cni {
 //     unit, bit, kbit, Mbit, Gbit or Tbit (SI, bits a second), from 1Mbit to 1Tbit. A unit is
 //     required, since elsewhere a bare number is bits or bytes;
 //   spoke.internal/internet-weight: a whole number from 1 to 100.
-// Other annotations are passed over, but not one of spoke.internal/ with "bandwidth" in its name:
+// Other annotations are passed over, except one of spoke.internal/ with "bandwidth" in its name:
 // as a misspelt limit it would limit nothing. Errors: code 7, naming annotation, pod and value,
 // with what is right.
 std::optional<Error> ReadAnnotations(const json::Value& config, Request& request);

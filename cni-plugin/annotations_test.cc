@@ -24,7 +24,7 @@ struct Outcome {
   std::optional<Error> error;
 };
 
-// Of the whole options: what it has beside annotations is not touched by them.
+// Reads annotations into whole options: what these have beside annotations is not touched by them.
 Outcome Read(const std::string& annotations) {
   Request request;
   request.pod = {"prod", "web", ""};

@@ -1,4 +1,4 @@
-// What the plugin answers when it cannot do what it was asked. Pure.
+// The error that the plugin answers when it cannot do what it was asked. Pure.
 //
 // The plugin uses neither absl nor fmt: it is exec'd for every pod, and each page of code that an
 // exec touches costs more than the work (ADR 11). It is built without exceptions.
@@ -10,7 +10,7 @@
 
 namespace spoke::cni {
 
-// Codes of the CNI spec 1.1.0, section 5 "Error", and 8 as the reference plugins have it; those
+// The codes of the CNI spec 1.1.0, section 5 "Error", and 8 as the reference plugins have it; those
 // from 100 are this plugin's and its agent's.
 inline constexpr unsigned kIncompatibleVersion = 1;
 inline constexpr unsigned kInvalidEnvironment = 4;
@@ -24,13 +24,13 @@ inline constexpr unsigned kInternal = 100;
 
 struct Error {
   unsigned code = kInternal;
-  std::string message;  // What happened to which object.
-  std::string details;  // What to do; may be empty.
+  std::string message;  // The message: what happened to which object.
+  std::string details;  // The details: what to do; may be empty.
 
   bool operator==(const Error&) const = default;
 };
 
-// A T, or why there is none.
+// A value of T, or the error why there is none.
 template <typename T>
 class Expected {
  public:
@@ -38,8 +38,8 @@ class Expected {
   Expected(Error error) : error_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   bool ok() const { return value_.has_value(); }
-  const Error& error() const { return error_; }  // Only if !ok().
-  T& operator*() { return *value_; }             // These only if ok().
+  const Error& error() const { return error_; }  // This may be called only if !ok().
+  T& operator*() { return *value_; }             // These may be called only if ok().
   const T& operator*() const { return *value_; }
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }

@@ -17,8 +17,8 @@ namespace {
 
 using Outcome = AgentResponse::Outcome;
 
-// A DEL is within the minute that containerd and CRI-O give it, a STATUS within what a runtime that
-// asks every five seconds does not notice.
+// The times for the verbs. A DEL is within the minute that containerd and CRI-O give it, a STATUS
+// within what a runtime that asks every five seconds does not notice.
 constexpr Patience kAddPatience{.absent_ms = 1000, .hung_up_ms = 5000, .grace_ms = 250};
 constexpr Patience kDelPatience{.deadline_ms = 20'000, .absent_ms = 200, .hung_up_ms = 5000};
 constexpr Patience kCheckPatience{.deadline_ms = 10'000, .absent_ms = 1000, .hung_up_ms = 5000};
@@ -39,7 +39,7 @@ Error WrongAnswer(const char* verb) {
           "do plugin and agent come from the same release?"};
 }
 
-// nullopt: the agent has done it.
+// Returns the error; nullopt: the agent has done it.
 std::optional<Error> ErrorOf(const Expected<AgentResponse>& response, const char* verb) {
   if (!response.ok()) return response.error();
   if (response->outcome == Outcome::kError) return response->error;
@@ -47,8 +47,9 @@ std::optional<Error> ErrorOf(const Expected<AgentResponse>& response, const char
   return std::nullopt;
 }
 
-// containerd takes an error of a DEL with these words for success and forgets the attachment
-// (https://github.com/containerd/go-cni, Remove()), which is then never freed.
+// Returns the text without the words at which containerd takes an error of a DEL for success and
+// forgets the attachment (https://github.com/containerd/go-cni, Remove()), which is then never
+// freed.
 std::string WithoutGone(std::string text) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"not found", "unknown"}, {"no such file or directory", "missing"}};
@@ -56,7 +57,7 @@ std::string WithoutGone(std::string text) {
     for (size_t i = 0; i + gone.size() <= text.size();) {
       bool same = true;
       for (size_t k = 0; same && k < gone.size(); ++k) {
-        same = (text[i + k] | ' ') == gone[k];  // Letters in any case.
+        same = (text[i + k] | ' ') == gone[k];  // The letters match in any case.
       }
       if (same) text.replace(i, gone.size(), instead);
       ++i;
@@ -65,7 +66,8 @@ std::string WithoutGone(std::string text) {
   return text;
 }
 
-// nullopt: what the attachment held is free, or will be: where no agent answers, it finds a note.
+// Does a DEL; nullopt: what the attachment held is free, or will be. Where no agent answers, a note
+// is left for it.
 std::optional<Error> Delete(Process& process, const Request& request) {
   const auto response = Ask(request.socket, request, -1, kDelPatience);
   if (response.ok() && response->outcome == Outcome::kError) {

@@ -1,4 +1,4 @@
-// The verbs: from a request to what is printed and the exit code.
+// The verbs: each leads from a request to what is printed and the exit code.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,13 @@ class Process {
   Process& operator=(const Process&) = delete;
   virtual ~Process() = default;
 
-  virtual const char* Variable(const char* name) = 0;   // nullptr: not set.
-  virtual Expected<std::string_view> Input() = 0;       // Lives as long as the process.
-  virtual bool WriteOutput(std::string_view text) = 0;  // False: not all was taken.
-  virtual void WriteNote(std::string_view text) = 0;    // To standard error.
+  virtual const char* Variable(const char* name) = 0;  // Returns the variable; nullptr: not set.
+  // Returns the input, which lives as long as the process.
+  virtual Expected<std::string_view> Input() = 0;
+  virtual bool WriteOutput(std::string_view text) = 0;  // Returns false when not all was taken.
+  virtual void WriteNote(std::string_view text) = 0;    // Writes to standard error.
   virtual const char* OwnNetns() { return "/proc/self/ns/net"; }
-  virtual uint64_t DrawNumber() = 0;  // Random, not 0.
+  virtual uint64_t DrawNumber() = 0;  // Returns a random number, not 0.
 };
 
 // Runs the command of the environment. Prints exactly one JSON object, or nothing for a verb

@@ -1,4 +1,4 @@
-// The verbs against an agent that the test plays on a real socket.
+// Tests of the verbs against an agent that the test plays on a real socket.
 #include "cni-plugin/commands.h"
 
 #include <filesystem>
@@ -25,7 +25,7 @@ class CommandsTest : public PluginTest {
   }
   bool HasTombstone() const { return std::filesystem::exists(TombstonePath()); }
 
-  // A configuration with the result of an ADD.
+  // Returns a configuration with the result of an ADD.
   std::string CheckConfig(const std::string& sandbox) const {
     return Config({{"prevResult",
                     {{"interfaces",
@@ -35,7 +35,7 @@ class CommandsTest : public PluginTest {
   }
 };
 
-// B1, B2, B24.
+// Covers B1, B2, B24.
 TEST_F(CommandsTest, AddAsksForWhatTheRuntimeSaysAndPrintsOneResult) {
   FakeAgent agent(path_, {{AttachmentAnswer()}});
   process_.variables["CNI_ARGS"] = "K8S_POD_NAMESPACE=prod;K8S_POD_NAME=web;K8S_POD_UID=u";
@@ -69,7 +69,7 @@ TEST_F(CommandsTest, AddAsksForWhatTheRuntimeSaysAndPrintsOneResult) {
   EXPECT_EQ(agent.Descriptors().at(0), 1);
 }
 
-// B16, B17, B18: nothing is asked, and an agent that is away is not waited for.
+// Covers B16, B17, B18: nothing is asked, and an agent that is away is not waited for.
 TEST_F(CommandsTest, ANamespaceThatCannotBeThePodsIsRefusedBeforeAnythingIsAsked) {
   for (const char* verb : {"ADD", "CHECK"}) {
     process_.own_netns = "/proc/self/ns/uts";
@@ -85,7 +85,7 @@ TEST_F(CommandsTest, ANamespaceThatCannotBeThePodsIsRefusedBeforeAnythingIsAsked
   EXPECT_FALSE(std::filesystem::exists(dir_.File("tombstones")));
 }
 
-// B22.
+// Covers B22.
 TEST_F(CommandsTest, AnAddWithoutAUsableAnswerIsOneErrorObject) {
   const Outcome missing = Run("ADD");
   EXPECT_EQ(missing.code, 1);
@@ -98,7 +98,7 @@ TEST_F(CommandsTest, AnAddWithoutAUsableAnswerIsOneErrorObject) {
   for (int i = 0; i < 3; ++i) EXPECT_EQ(Run("ADD").ErrorCode(), 100);
 }
 
-// B9, B10, B23.
+// Covers B9, B10, B23.
 TEST_F(CommandsTest, TheAgentsOwnErrorIsPassedOn) {
   FakeAgent agent(path_, {{ErrorAnswer(11, "no IPv4 address is free")},
                           {ErrorAnswer(101, "eth0 exists already")},
@@ -113,7 +113,7 @@ TEST_F(CommandsTest, TheAgentsOwnErrorIsPassedOn) {
   EXPECT_EQ(Run("GC", Config({{"cni.dev/valid-attachments", json::array()}})).ErrorCode(), 100);
 }
 
-// B20.
+// Covers B20.
 TEST_F(CommandsTest, AResultThatNobodyReadsIsUndone) {
   FakeAgent agent(path_, {{AttachmentAnswer()}, {DoneAnswer()}});
   process_.output_works = false;
@@ -134,7 +134,7 @@ TEST_F(CommandsTest, AResultThatNobodyReadsIsUndoneLaterIfTheAgentIsGone) {
   EXPECT_TRUE(HasTombstone());
 }
 
-// C1, C2, C4, C5, C6, C7, C8, C19: the namespace does not matter.
+// Covers C1, C2, C4, C5, C6, C7, C8, C19: the namespace does not matter.
 TEST_F(CommandsTest, DelPrintsNothingWhateverTheNamespaceIs) {
   std::ofstream(dir_.File("file")) << "x";
   const std::optional<std::string> namespaces[] = {
@@ -152,7 +152,7 @@ TEST_F(CommandsTest, DelPrintsNothingWhateverTheNamespaceIs) {
   for (const int descriptors : agent.Descriptors()) EXPECT_EQ(descriptors, 0);
 }
 
-// C12, C24.
+// Covers C12, C24.
 TEST_F(CommandsTest, DelIsHeldUpByNothingInArgsOrPrevResult) {
   const json prevs[] = {nullptr,
                         json::object(),
@@ -165,7 +165,7 @@ TEST_F(CommandsTest, DelIsHeldUpByNothingInArgsOrPrevResult) {
   for (const json& prev : prevs) EXPECT_EQ(Run("DEL", Config({{"prevResult", prev}})).code, 0);
 }
 
-// C14, E11.
+// Covers C14, E11.
 TEST_F(CommandsTest, ADelThatNobodyHearsIsNotedDownAndSucceeds) {
   const Outcome outcome = Run("DEL");
   EXPECT_EQ(outcome.code, 0);
@@ -203,7 +203,7 @@ TEST_F(CommandsTest, NoErrorOfADelSaysThatSomethingIsGone) {
   EXPECT_FALSE(HasTombstone());
 }
 
-// D1, D16, G3.
+// Covers D1, D16, G3.
 TEST_F(CommandsTest, CheckSendsWhatPrevResultExpects) {
   FakeAgent agent(path_, {{DoneAnswer()}});
   const Outcome outcome = Run("CHECK", CheckConfig("/proc/thread-self/ns/net"));
@@ -217,7 +217,7 @@ TEST_F(CommandsTest, CheckSendsWhatPrevResultExpects) {
   EXPECT_EQ(agent.Descriptors().at(0), 1);
 }
 
-// D3, D4.
+// Covers D3, D4.
 TEST_F(CommandsTest, CheckOfAnotherSandboxAsksNobody) {
   EXPECT_EQ(Run("CHECK", CheckConfig("/proc/self/ns/uts")).ErrorCode(), 7);
   EXPECT_EQ(Run("CHECK", CheckConfig("/nowhere")).ErrorCode(), 7);
@@ -229,11 +229,12 @@ TEST_F(CommandsTest, CheckAndGcWithoutAnAgentFail) {
   EXPECT_EQ(Run("GC", Config({{"cni.dev/attachments", json::array()}})).ErrorCode(), 11);
 }
 
-// E1, E2, E3, E4, E5.
+// Covers E1, E2, E3, E4, E5.
 TEST_F(CommandsTest, GcSendsWhatIsInUseOrNothing) {
   FakeAgent agent(path_, {{DoneAnswer()}, {DoneAnswer()}});
   process_.variables.clear();
-  EXPECT_EQ(Run("GC").code, 0);  // Without a list nothing is known, and nobody is asked.
+  // Without a list nothing is known to be stale, and nobody is asked.
+  EXPECT_EQ(Run("GC").code, 0);
   EXPECT_EQ(Run("GC", Config({{"cni.dev/valid-attachments",
                                {{{"containerID", "aaa"}, {"ifname", "eth0"}},
                                 {{"containerID", "aaa"}, {"ifname", "net1"}}}}}))
@@ -249,7 +250,7 @@ TEST_F(CommandsTest, GcSendsWhatIsInUseOrNothing) {
   EXPECT_EQ(agent.Requests()[1].valid_size(), 0);
 }
 
-// F1, F2, F3, F4, F6, F7.
+// Covers F1, F2, F3, F4, F6, F7.
 TEST_F(CommandsTest, StatusAnswersAtOnce) {
   process_.variables.clear();
   const int64_t before_ms = MonotonicMs();
@@ -268,8 +269,8 @@ TEST_F(CommandsTest, StatusAnswersAtOnce) {
   EXPECT_EQ(Run("STATUS").ErrorCode(), 50);
   EXPECT_EQ(Run("STATUS").ErrorCode(), 51);
   EXPECT_EQ(Run("STATUS").ErrorCode(), 50);
-  EXPECT_EQ(Run("STATUS").ErrorCode(), 50);  // Hung up: not asked again.
-  EXPECT_EQ(Run("STATUS").ErrorCode(), 50);  // Silent: not waited for.
+  EXPECT_EQ(Run("STATUS").ErrorCode(), 50);  // An agent that hung up is not asked again.
+  EXPECT_EQ(Run("STATUS").ErrorCode(), 50);  // An agent that is silent is not waited for.
   EXPECT_LT(MonotonicMs() - before_ms, 5000);
 }
 

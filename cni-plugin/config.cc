@@ -13,7 +13,8 @@ namespace {
 
 using json::Value;
 
-constexpr int64_t kMostTimeoutSeconds = 50;  // Runtimes give a failed ADD's clean-up a minute.
+// The longest timeout; runtimes give a failed ADD's clean-up a minute.
+constexpr int64_t kMostTimeoutSeconds = 50;
 // The second is what the first text of spec 1.1.0 had, and what some runtimes still send.
 constexpr std::string_view kValidKeys[] = {"cni.dev/valid-attachments", "cni.dev/attachments"};
 
@@ -30,7 +31,7 @@ std::string SupportedVersions() {
   return text;
 }
 
-// Where a version stands in kSupportedVersions; negative: it is none of them.
+// Returns where a version stands in kSupportedVersions; negative: it is none of them.
 int RankOf(std::string_view version) {
   int rank = 0;
   for (const char* supported : kSupportedVersions) {
@@ -85,7 +86,7 @@ std::optional<Error> ReadVersion(const Value& config, Request& request) {
 }
 
 std::optional<Error> ReadSocket(const Value& config, Request& request) {
-  constexpr size_t kMaxLength = 107;  // sun_path of sockaddr_un(7), less the NUL.
+  constexpr size_t kMaxLength = 107;  // The size of sun_path of sockaddr_un(7), less the NUL.
   const Value* value = json::Find(config, "socket");
   if (value == nullptr) return std::nullopt;
   const std::string_view path = json::TextOf(value);
@@ -123,7 +124,8 @@ bool IsTextList(const Value& value) {
 }
 
 // Prints what is set of an object with DNS settings into `out`, or leaves `out` alone where nothing
-// is: an empty list is set. `keys`: how the object names nameservers, domain, search and options.
+// is: an empty list is set. `keys` are the object's names of nameservers, domain, search and
+// options.
 std::optional<Error> ReadDns(const Value* dns, const char* const (&keys)[4], std::string& out) {
   constexpr const char* kPrinted[] = {"nameservers", "domain", "search", "options"};
   constexpr size_t kDomain = 1;
@@ -146,7 +148,7 @@ std::optional<Error> ReadDns(const Value* dns, const char* const (&keys)[4], std
   return std::nullopt;
 }
 
-// What only an ADD reads.
+// Reads what only an ADD needs.
 std::optional<Error> ReadForAdd(const Value& config, Request& request) {
   constexpr const char* kConfigKeys[] = {"nameservers", "domain", "search", "options"};
   constexpr const char* kRuntimeKeys[] = {"servers", "domain", "searches", "options"};

@@ -1,4 +1,4 @@
-// The network configuration on standard input (CNI spec 1.1.0, section 1 and 3). Pure.
+// Reads the network configuration on standard input (CNI spec 1.1.0, section 1 and 3). Pure.
 #pragma once
 
 #include <optional>

@@ -28,12 +28,12 @@ Outcome Configure(std::string_view text, Verb verb = Verb::kAdd) {
   return outcome;
 }
 
-// A configuration with `more` in it: members, each after a comma.
+// Returns a configuration with `more` in it: members, each after a comma.
 std::string With(const std::string& more, const std::string& version = "1.1.0") {
   return R"({"cniVersion":")" + version + R"(","name":"a")" + more + "}";
 }
 
-// A17, A3.
+// Covers A17, A3.
 TEST(ReadConfig, TakesOurConfigurationAndPassesOverTheRest) {
   const Outcome outcome = Configure(
       R"({"cniVersion":"1.0.0","name":"spoke","type":"spoke","socket":"/run/x.sock","capabilities":{},
@@ -60,7 +60,7 @@ TEST(ReadConfig, TakesTheFilesThatUsersInstallAndTheyDeclareWhatItSpeaks) {
     const auto versions = list["cniVersions"].get<std::vector<std::string>>();
     EXPECT_EQ(versions, std::vector<std::string>(std::begin(kSupportedVersions),
                                                  std::end(kSupportedVersions)));
-    // What older runtimes take; they know no 1.1.0.
+    // Older runtimes take this; they know no 1.1.0.
     EXPECT_EQ(list["cniVersion"], "1.0.0");
     for (const std::string& version : versions) {
       auto plugin = list["plugins"][0];
@@ -73,7 +73,7 @@ TEST(ReadConfig, TakesTheFilesThatUsersInstallAndTheyDeclareWhatItSpeaks) {
   }
 }
 
-// A15.
+// Covers A15.
 TEST(ReadConfig, WhatIsNoObjectIsADecodingFailure) {
   std::string nested = With(",\"x\":");
   nested.insert(nested.size() - 1, std::string(1 << 19, '[') + std::string(1 << 19, ']'));
@@ -87,7 +87,7 @@ TEST(ReadConfig, WhatIsNoObjectIsADecodingFailure) {
   }
 }
 
-// A6, A7, A16: in the order in which the reference plugins look.
+// Covers A6, A7, A16: in the order in which the reference plugins look.
 TEST(ReadConfig, NameThenVersionThenTheRest) {
   const std::pair<const char*, unsigned> cases[] = {
       {R"({})", kInvalidConfig},
@@ -116,7 +116,7 @@ TEST(ReadConfig, NameThenVersionThenTheRest) {
   }
 }
 
-// A5.
+// Covers A5.
 TEST(ReadConfig, AVersionItDoesNotSpeakIsNamedBesideThoseItDoes) {
   const Outcome outcome = Configure(With("", "1.2.0"));
   ASSERT_TRUE(outcome.error);
@@ -125,7 +125,7 @@ TEST(ReadConfig, AVersionItDoesNotSpeakIsNamedBesideThoseItDoes) {
   EXPECT_THAT(Configure(R"({"name":"a"})").error->details, HasSubstr("config is \"0.1.0\""));
 }
 
-// D2, E6, F5.
+// Covers D2, E6, F5.
 TEST(ReadConfig, VerbsAreRefusedWhereTheVersionHasThemNot) {
   const struct {
     Verb asked;
@@ -145,7 +145,7 @@ TEST(ReadConfig, VerbsAreRefusedWhereTheVersionHasThemNot) {
   EXPECT_FALSE(Configure(With(""), Verb::kGc).error);
 }
 
-// A18.
+// Covers A18.
 TEST(ReadConfig, TheLastOfTwoEqualKeysCounts) {
   EXPECT_EQ(Configure(With(R"(,"mtu":1,"mtu":1400)")).request.options.mtu, 1400U);
   EXPECT_EQ(Configure(R"({"name":"a","cniVersion":"9","cniVersion":"1.0.0","name":"b"})")
@@ -171,7 +171,7 @@ TEST(ReadConfig, WhatAnAddCannotUseIsNamed) {
   EXPECT_EQ(Configure(With(R"(,"prevResult":null)")).code(), 0U);
 }
 
-// C12, C17, C18, C24.
+// Covers C12, C17, C18, C24.
 TEST(ReadConfig, NothingThatOnlyAnAddNeedsHoldsADelUp) {
   for (const char* more :
        {R"(,"prevResult":7)", R"(,"prevResult":"x")", R"(,"prevResult":{"cniVersion":"9"})",
@@ -185,7 +185,7 @@ TEST(ReadConfig, NothingThatOnlyAnAddNeedsHoldsADelUp) {
   EXPECT_EQ(Configure(With(R"(,"socket":"/x")"), Verb::kDel).request.socket, "/x");
 }
 
-// B7.
+// Covers B7.
 TEST(ReadConfig, DnsOfTheConfigurationComesBeforeTheRuntimesAndTheChains) {
   const std::string prev = R"(,"prevResult":{"dns":{"nameservers":["10.0.0.3"]}})";
   const std::string runtime =
@@ -201,7 +201,7 @@ TEST(ReadConfig, DnsOfTheConfigurationComesBeforeTheRuntimesAndTheChains) {
   EXPECT_EQ(dns(prev + R"(,"dns":{"nameservers":null,"x":1})"), R"({"nameservers":["10.0.0.3"]})");
 }
 
-// D3.
+// Covers D3.
 TEST(ReadConfig, ACheckNeedsAPrevResult) {
   EXPECT_EQ(Configure(With(""), Verb::kCheck).code(), kInvalidConfig);
   EXPECT_EQ(Configure(With(R"(,"prevResult":null)"), Verb::kCheck).code(), kInvalidConfig);
@@ -212,7 +212,7 @@ TEST(ReadConfig, ACheckNeedsAPrevResult) {
             0U);
 }
 
-// E2, E3.
+// Covers E2, E3.
 TEST(ReadConfig, AGcSaysWhatIsInUseUnderEitherName) {
   const auto valid = [](const std::string& more) {
     const Outcome outcome = Configure(With(more), Verb::kGc);

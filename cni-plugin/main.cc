@@ -1,4 +1,4 @@
-// spoke: the CNI plugin. Exec'd by the container runtime for each pod; only dispatches.
+// The CNI plugin `spoke`, which the container runtime executes for each pod; it only dispatches.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
@@ -19,7 +19,8 @@ namespace {
 constexpr int kInputDeadlineMs = 5000;
 constexpr int kOutputDeadlineMs = 5000;
 
-constexpr size_t kInputBytes = 64 << 10;  // Longer input is rare, and costs a copy.
+// The bytes of input; longer input is rare, and costs a copy.
+constexpr size_t kInputBytes = 64 << 10;
 
 class ThisProcess : public spoke::cni::Process {
  public:
@@ -54,12 +55,13 @@ class ThisProcess : public spoke::cni::Process {
   std::string overflow_;
 };
 
-// What is opened must not become standard output because that was closed: the pod's namespace, say.
+// Fills closed descriptors, so that what is opened (the pod's namespace, for one) does not become
+// standard output because that was closed.
 void FillStandardDescriptors() {
   std::array<pollfd, 3> standard{{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}};
   ::poll(standard.data(), standard.size(), 0);
   for (const pollfd& descriptor : standard) {
-    // To write to it fails, as it would have without.
+    // A write to it fails, as it would have without.
     if ((descriptor.revents & POLLNVAL) != 0) ::open("/dev/null", O_RDONLY);
   }
 }

@@ -13,7 +13,7 @@
 namespace spoke::cni {
 namespace {
 
-// NS_GET_NSTYPE of linux/nsfs.h (ioctl_ns(2)), which the C library of releases has not.
+// The number NS_GET_NSTYPE of linux/nsfs.h (ioctl_ns(2)), which the C library of releases has not.
 constexpr unsigned kGetNamespaceType = 0xB703;
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace spoke::cni {
 // attachment would take the node's own network apart).
 Expected<os::UniqueFd> OpenNetns(const std::string& path, const char* own);
 
-// Whether `path` is the namespace that `netns` refers to, by identity: "/var/run/netns/a" and
-// "/run/netns/a" are the same.
+// Returns whether `path` is the namespace that `netns` refers to, by identity: "/var/run/netns/a"
+// and "/run/netns/a" are the same.
 bool IsSameNetns(int netns, const std::string& path);
 
 }  // namespace spoke::cni

@@ -12,9 +12,9 @@ namespace spoke::cni {
 namespace {
 
 constexpr const char* kOwn = "/proc/self/ns/net";
-constexpr const char* kNotOwn = "/proc/self/ns/uts";  // Of another kind, so never the same.
+constexpr const char* kNotOwn = "/proc/self/ns/uts";  // A path of another kind, so never the same.
 
-// B16, B17.
+// Covers B16, B17.
 TEST(OpenNetns, RefusesWhatIsNoNetworkNamespace) {
   const testing_support::TempDir dir;
   std::ofstream(dir.File("file")) << "x";
@@ -30,14 +30,14 @@ TEST(OpenNetns, RefusesWhatIsNoNetworkNamespace) {
   }
 }
 
-// B18.
+// Covers B18.
 TEST(OpenNetns, RefusesTheNodesOwnByIdentity) {
   EXPECT_EQ(OpenNetns(kOwn, kOwn).error().code, kInvalidNetns);
   EXPECT_EQ(OpenNetns("/proc/thread-self/ns/net", kOwn).error().code, kInvalidNetns);
   EXPECT_TRUE(OpenNetns(kOwn, kNotOwn).ok());
 }
 
-// G3.
+// Covers G3.
 TEST(IsSameNetns, ComparesByIdentityNotByName) {
   const auto netns = OpenNetns(kOwn, kNotOwn);
   ASSERT_TRUE(netns.ok());

@@ -15,7 +15,7 @@ Error Unreadable(const std::string& what) {
           "look at the plugin that comes before this one, and at the runtime's cache"};
 }
 
-// A list of objects, each with a text under `key`; a list that is absent is empty.
+// Reads a list of objects, each with a text under `key`; a list that is absent is empty.
 std::optional<Error> CheckList(const Value& prev, const char* name, std::string_view key) {
   const Value* list = json::Find(prev, name);
   if (list == nullptr) return std::nullopt;
@@ -46,7 +46,7 @@ std::optional<Error> CheckShape(const Value& prev) {
   return std::nullopt;
 }
 
-// Appends the members of `object` but those called `left_out`, to an object that is open.
+// Appends the members of `object` except those called `left_out`, to an object that is open.
 void AppendMembers(const Value& object, std::initializer_list<std::string_view> left_out,
                    std::string& out) {
   for (auto it = object.MemberBegin(); it != object.MemberEnd(); ++it) {
@@ -62,7 +62,7 @@ void AppendMembers(const Value& object, std::initializer_list<std::string_view> 
 // Appends to a list of JSON values that are separated by commas.
 void OpenElement(std::string& list) { list += list.empty() ? "{" : ",{"; }
 
-// Unsigned and within an int, as an index and an MTU are; 0 for anything else.
+// Returns an unsigned number within an int, as an index and an MTU are; 0 for anything else.
 uint32_t NumberOf(const Value* value) {
   return value != nullptr && value->IsUint() ? value->GetUint() : 0;
 }

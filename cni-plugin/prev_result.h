@@ -1,5 +1,5 @@
-// The prevResult of a configuration (CNI spec 1.1.0, section 5 "Success"): lists of interfaces, ips
-// and routes, and dns. Pure.
+// Reads the prevResult of a configuration (CNI spec 1.1.0, section 5 "Success"): lists of
+// interfaces, ips and routes, and dns. Pure.
 //
 // It may lack cniVersion, any list, and the ips' interface, and may be of any version this plugin
 // speaks, whatever the configuration's.
@@ -13,12 +13,13 @@
 
 namespace spoke::cni {
 
-// For an ADD: sets `request.chained` and `request.dns`, converted to `request.cni_version`.
-// Errors: code 6 (not of that shape), 1 (a version this plugin does not speak).
+// Reads it for an ADD: sets `request.chained` and `request.dns`, converted to
+// `request.cni_version`. Errors: code 6 (not of that shape), 1 (a version this plugin does not
+// speak).
 std::optional<Error> ReadChained(const json::Value& prev, Request& request);
 
-// For a CHECK: sets `request.expectations`. Errors: as above, and code 7: no interface in a sandbox
-// is called CNI_IFNAME.
+// Reads it for a CHECK: sets `request.expectations`. Errors: as above, and code 7: no interface in
+// a sandbox is called CNI_IFNAME.
 std::optional<Error> ReadExpectations(const json::Value& prev, Request& request);
 
 }  // namespace spoke::cni

@@ -33,7 +33,7 @@ nlohmann::json Result(const Request& request) {
       FormatResult(request, {.host_link = "spk1", .addresses = {{"10.1.0.5/32", "169.254.1.1"}}}));
 }
 
-// B32.
+// Covers B32.
 TEST(ReadChained, WhatIsThereIsKeptAndOursFollows) {
   Request request = RequestOf("1.1.0");
   ASSERT_FALSE(Chain(kPrev, request));
@@ -122,7 +122,7 @@ TEST(ReadExpectations, FindsBothEndsAndTheirAddresses) {
                         {{"10.1.0.5/32", "169.254.1.1"}, {"fd00::5/128", ""}}}));
 }
 
-// D4.
+// Covers D4.
 TEST(ReadExpectations, WithoutOurInterfaceThereIsNothingToCheck) {
   for (const char* prev : {"{}", R"({"interfaces":[]})", R"({"interfaces":[{"name":"eth0"}]})",
                            R"({"interfaces":[{"name":"eth1","sandbox":"/run/netns/a"}]})"}) {

@@ -1,5 +1,5 @@
-// The program itself, as a runtime execs it: descriptors, environment, exit code. A build with
-// sanitizers tests its own and the one of the release build, which is linked with musl.
+// Tests of the program itself, as a runtime execs it: descriptors, environment, exit code. A build
+// with sanitizers tests its own and the one of the release build, which is linked with musl.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ class ProgramTest : public testing_support::NetnsTest,
     netns_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(pod_.get());
   }
 
-  // Where standard output goes; a path, or closed.
+  // The place where standard output goes; a path, or closed.
   static constexpr const char* kClosed = nullptr;
 
   int Run(const std::map<std::string, std::string>& variables, const std::string& input,
@@ -107,7 +107,8 @@ TEST_P(ProgramTest, AnAddAndItsResult) {
   EXPECT_EQ(agent.Descriptors().at(0), 1);
 }
 
-// B20: also where the descriptor is closed, so that what is opened first could take its place.
+// Covers B20, also where the descriptor is closed, so that what is opened first could take its
+// place.
 TEST_P(ProgramTest, AnAddWhoseResultNobodyTakesIsUndone) {
   for (const char* output : {static_cast<const char*>("/dev/full"), kClosed}) {
     const testing_support::TempDir dir;
@@ -119,7 +120,7 @@ TEST_P(ProgramTest, AnAddWhoseResultNobodyTakesIsUndone) {
   }
 }
 
-// B18: the program runs in the namespace of the test.
+// Covers B18: the program runs in the namespace of the test.
 TEST_P(ProgramTest, TheNodesOwnNamespaceIsRefused) {
   auto variables = Variables("ADD");
   variables["CNI_NETNS"] = "/proc/" + std::to_string(::getpid()) + "/ns/net";
@@ -133,7 +134,8 @@ TEST_P(ProgramTest, ADelWithoutAnAgentSucceeds) {
   EXPECT_THAT(Read(err_), HasSubstr("noted down"));
 }
 
-// E10, and as much memory as an exec takes: the list as text, as a document and as a request.
+// Covers E10, and as much memory as an exec takes: the list as text, as a document and as a
+// request.
 TEST_P(ProgramTest, AGcWithFiveThousandAttachmentsIsSent) {
   json list = json::array();
   for (int i = 0; i < 5000; ++i) {
@@ -161,7 +163,7 @@ TEST_P(ProgramTest, InputThatIsMalformedOrTooLongIsOneErrorObject) {
 
 INSTANTIATE_TEST_SUITE_P(Programs, ProgramTest, testing::Values(SPOKE_PROGRAMS),
                          [](const auto& test) {
-                           // Of two, the second is the released one.
+                           // Where there are two, the second is the released one.
                            return test.index == 0 ? "spoke" : "spoke_released";
                          });
 

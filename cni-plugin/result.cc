@@ -7,7 +7,7 @@ namespace {
 
 bool IsV6(const PodAddress& address) { return address.address.find(':') != std::string::npos; }
 
-// `"key":"text"`, in an object that is open, after a comma unless it is the first.
+// Appends `"key":"text"` to an object that is open, after a comma unless it is the first.
 void AppendField(std::string_view key, std::string_view text, std::string& out) {
   if (!out.ends_with('{')) out += ',';
   json::AppendText(key, out);
@@ -22,7 +22,7 @@ void AppendNumber(std::string_view key, uint64_t number, std::string& out) {
   out += std::to_string(number);
 }
 
-// The begin of one more element of a list that `chained` may have opened.
+// Appends the beginning of one more element of a list that `chained` may have opened.
 void OpenElement(std::string& list) { list += list.empty() ? "{" : ",{"; }
 
 std::string Interfaces(const Request& request, const Attachment& attachment) {
@@ -44,7 +44,7 @@ std::string Interfaces(const Request& request, const Attachment& attachment) {
 
 std::string FormatResult(const Request& request, const Attachment& attachment) {
   const unsigned pod_interface = request.chained.interface_count + 1;
-  // Up to 0.4.0 each address says its family.
+  // Versions up to 0.4.0 say each address's family.
   const bool says_family = request.cni_version.starts_with("0.");
   std::string ips = request.chained.ips;
   std::string routes = request.chained.routes;

@@ -24,7 +24,7 @@ const Attachment kAttachment{
     .mtu = 1500,
     .addresses = {{"10.1.0.5/32", "169.254.1.1"}, {"fd00::5/128", "fe80::1"}}};
 
-// B2, B3, B4.
+// Covers B2, B3, B4.
 TEST(FormatResult, HasBothEndsAndPointsAddressesAtThePod) {
   const json result = json::parse(FormatResult(RequestOf("1.0.0"), kAttachment));
   EXPECT_EQ(result["cniVersion"], "1.0.0");
@@ -39,7 +39,7 @@ TEST(FormatResult, HasBothEndsAndPointsAddressesAtThePod) {
   EXPECT_EQ(result["dns"], json::object());
 }
 
-// A4, B5, B6.
+// Covers A4, B5, B6.
 TEST(FormatResult, EachVersionHasItsShape) {
   for (const char* version : kSupportedVersions) {
     const json result = json::parse(FormatResult(RequestOf(version), kAttachment));

@@ -18,14 +18,15 @@ namespace {
 constexpr size_t kAlignment = 16;
 constexpr size_t kFirstChunkBytes = 256 << 10;
 constexpr size_t kMoreBytes = 4 << 20;
-constexpr size_t kMostBytes = size_t{1} << 30;  // Of one block.
+constexpr size_t kMostBytes = size_t{1} << 30;  // The most bytes of one block.
 
-// In the section for what is large, which lies behind all other data: what is small shares a page.
+// The section is that for what is large, which lies behind all other data: what is small shares a
+// page.
 alignas(kAlignment) [[gnu::section(".lbss")]] char g_first_chunk[kFirstChunkBytes];
 char* g_next = g_first_chunk;
 char* g_end = g_first_chunk + kFirstChunkBytes;
 
-// Before each block, so that realloc() knows how much to copy.
+// The header before each block, so that realloc() knows how much to copy.
 struct alignas(kAlignment) Header {
   size_t size;
 };
@@ -114,7 +115,7 @@ void operator delete[](void* block) noexcept { free(block); }
 void operator delete(void* block, size_t /*size*/) noexcept { free(block); }
 void operator delete[](void* block, size_t /*size*/) noexcept { free(block); }
 
-// What the headers of libstdc++ call instead of throwing themselves.
+// The functions that the headers of libstdc++ call instead of throwing themselves.
 namespace std {
 void __throw_length_error(const char* /*what*/) { Die(); }
 void __throw_logic_error(const char* /*what*/) { Die(); }

@@ -59,7 +59,8 @@ build() {
   scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
 }
 
-# What a peer is measured with: installed for those benchmarks only, and never started as a service.
+# The packages that a peer is measured with: installed for those benchmarks only, and never started as a
+# service.
 prepare() {
   case $1 in
     ipam_commit) scripts/setup.sh --also kea-dhcp4-server kea-admin >&2 ;;

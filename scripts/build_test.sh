@@ -78,7 +78,7 @@ test_stale() {
 test_damaged() {
   local preset=$1 header
   header=$(header_of "$preset")
-  # In the middle, where neither compiler looks first.
+  # The file is in the middle, where neither compiler looks first.
   dd if=/dev/zero of="$header" bs=4096 count=64 seek=$(($(stat -c %s "$header") / 8192)) conv=notrunc status=none
   printf '\n' >>"$tree/lib/main.cc"
   expect_number "$preset" 1 'a damaged precompiled header'

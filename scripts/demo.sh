@@ -24,7 +24,8 @@ EOF
 prepare() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
   scripts/setup.sh
-  # Those that are tested, since they are built in half the time, and scripts/test.sh needs them anyway.
+  # The programs are those that are tested, since these are built in half the time, and scripts/test.sh
+  # needs them anyway.
   scripts/build.sh dev programs
   SPOKE_BIN=$PWD/build/dev/bin
 }

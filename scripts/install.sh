@@ -67,7 +67,7 @@ parse() {
   if [[ -n $root ]]; then root=$(realpath -m -- "$root"); fi
   settings=/etc/spoke/${daemon#spoke-}.yaml
   list=$prefix/share/spoke/installed-$role.list
-  # Where systemd looks, whatever the prefix.
+  # This is where systemd looks, whatever the prefix.
   case $prefix in
     /usr | /usr/local) units=$prefix/lib/systemd/system tmpfiles=$prefix/lib/tmpfiles.d ;;
     *) units=/etc/systemd/system tmpfiles=/etc/tmpfiles.d ;;

@@ -94,7 +94,7 @@ main() {
     *) usage >&2 && exit 2 ;;
   esac
 
-  # Not a package, but out of one; so that tests need no network.
+  # This is no package, but comes out of one, so that tests need no network.
   "$(dirname "${BASH_SOURCE[0]}")/promtool.sh" --fetch
   local missing=()
   mapfile -t missing < <(find_missing)

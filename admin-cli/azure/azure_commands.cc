@@ -1,4 +1,4 @@
-// Advice for what Azure itself is to be told. No server is asked.
+// Gives advice for what Azure itself is to be told. No server is asked.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
@@ -17,7 +17,8 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxNicBytes = size_t{4} << 20U;
 constexpr size_t kMaxNicDepth = 64;
 
-// nlohmann::json prints by recursion, so what is read must not be deeper than anybody writes.
+// Tells whether a value is too deep: nlohmann::json prints by recursion, so what is read must not
+// be deeper than anybody writes.
 bool IsTooDeep(const Json& value, size_t depth) {  // NOLINT(misc-no-recursion): bounded by itself.
   if (depth > kMaxNicDepth) return true;
   if (!value.is_structured()) return false;

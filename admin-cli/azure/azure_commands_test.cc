@@ -1,4 +1,4 @@
-// azure: the verb as a table, as JSON, as a fragment, and refused.
+// Tests of azure: the verb as a table, as JSON, as a fragment, and refused.
 #include "admin-cli/command_fixture.h"
 
 namespace spoke::ctl {

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kSmallestSubnet = 29;  // Prefix lengths that Azure takes for subnets.
+constexpr int kSmallestSubnet = 29;  // The prefix lengths that Azure takes for subnets.
 constexpr int kLargestSubnet = 8;
 
 template <typename T>
@@ -39,6 +39,7 @@ bool IsTrue(const Json& object, const char* name) {
   return member != nullptr && member->is_boolean() && member->get<bool>();
 }
 
+// Checks the rule of
 // https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules: 80
 // characters, of which ours need some.
 absl::Status CheckNamePrefix(const std::string& prefix) {
@@ -84,7 +85,7 @@ absl::Status CheckInput(const ModelInput& input) {
   return absl::OkStatus();
 }
 
-// The NIC configuration in what was given: itself, or the primary one of a scale set.
+// Returns the NIC configuration in what was given: itself, or the primary one of a scale set.
 absl::StatusOr<Json> FindNic(const Json& given) {
   const Json* at = &given;
   for (const char* name : {"properties", "virtualMachineProfile", "networkProfile",
@@ -102,7 +103,7 @@ absl::StatusOr<Json> FindNic(const Json& given) {
   return primary == at->end() ? at->front() : *primary;
 }
 
-// The IP configurations that are there; none for no NIC.
+// Returns the IP configurations that are there; none for no NIC.
 absl::StatusOr<Json> ExistingConfigurations(const Json& given) {
   if (given.is_null()) return Json::array();
   ASSIGN_OR_RETURN(const Json nic, FindNic(given));
@@ -138,7 +139,7 @@ Json NewConfiguration(const std::string& name, const std::string& subnet_id, con
   return {{"name", name}, {"properties", std::move(properties)}};
 }
 
-// `list` with ours added up to `ours`; null when no subnet is known.
+// Returns `list` with ours added up to `ours`; null when no subnet is known.
 Json Extend(const ModelInput& input, Json list, uint32_t missing) {
   std::string subnet_id = input.subnet_id;
   Json groups;
@@ -163,14 +164,14 @@ Json Extend(const ModelInput& input, Json list, uint32_t missing) {
   return list;
 }
 
-// What each node takes: single addresses, and blocks.
+// The IP configurations that each node takes: single addresses, and blocks.
 struct NodeNeed {
   uint64_t singles = 0;
   uint64_t blocks = 0;
 };
 
-// How many addresses of a subnet `nodes` nodes take at least. Blocks begin at multiples of 16, so
-// the first and the last sixteen, of which Azure keeps some, can have single addresses only.
+// Returns how many addresses of a subnet `nodes` nodes take at least. Blocks begin at multiples of
+// 16, so the first and the last sixteen, of which Azure keeps some, can have single addresses only.
 uint64_t SubnetAddresses(const NodeNeed& need, uint64_t nodes) {
   const uint64_t singles = nodes * need.singles;
   if (need.blocks == 0) return singles + kReservedInSubnet;
@@ -200,7 +201,8 @@ int SmallestSubnet(uint64_t addresses) {
   return 0;
 }
 
-// The calls that would give every node its addresses: one a node, as fast as Azure takes them.
+// Returns the time of the calls that would give every node its addresses: one a node, as fast as
+// Azure takes them.
 absl::Duration TimeOfCalls(uint32_t nodes) {
   if (nodes <= kUpdatesAtOnce) return absl::ZeroDuration();
   return absl::Minutes(DivideUp(nodes - kUpdatesAtOnce, kUpdatesAMinute));
@@ -227,7 +229,7 @@ absl::Status CheckFit(const ModelInput& input, const ModelPlan& plan) {
   return absl::OkStatus();
 }
 
-// Counts; refuses what no NIC can hold.
+// Counts, and refuses what no NIC can hold.
 absl::StatusOr<ModelPlan> CountNic(const ModelInput& input, const Json& existing) {
   ModelPlan plan;
   for (size_t i = 0; i < existing.size(); ++i) {

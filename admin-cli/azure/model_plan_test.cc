@@ -188,7 +188,7 @@ TEST(PlanModel, RefusesBadInput) {
   refuses([](ModelInput& i) { i.nic = Nic("[]"); });
   refuses([](ModelInput& i) { i.nic = Nic(R"([{"name":"a"}])"); });
   refuses([](ModelInput& i) { i.nic = Nic("[7]"); });
-  refuses([](ModelInput& i) {  // A block, where singles are planned.
+  refuses([](ModelInput& i) {  // A block stands where singles are planned.
     i.nic = Nic(R"([{"name":"a","properties":{}},
                     {"name":"spoke-b","properties":{"privateIPAddressPrefixLength":28}}])");
   });

@@ -1,4 +1,4 @@
-// budget list, show and explain; top budgets.
+// Tests of budget list, show and explain, and of top budgets.
 #include <algorithm>
 
 #include "admin-cli/command_fixture.h"
@@ -27,8 +27,8 @@ v1::BudgetTeamInfo& AddTeam(v1::BudgetInfo& to, const std::string& name, double 
 
 class BudgetTest : public CommandTest {
  protected:
-  // 1,000 Mbit/s of which 950 can be granted: vision wants more than it gets, language borrows, "*"
-  // leaves most of its part.
+  // The budget has 1,000 Mbit/s, of which 950 can be granted: vision wants more than it gets,
+  // language borrows, "*" leaves most of its part.
   BudgetTest() {
     Change([](FakeState& state) {
       v1::BudgetInfo& internet = state.budgets["internet"];

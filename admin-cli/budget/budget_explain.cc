@@ -33,29 +33,29 @@ double WeightsOf(const Budget& budget) {
   return sum;
 }
 
-// Its part of what can be granted when every team wants more than it gets, and no min or max is
-// met.
+// Returns its part of what can be granted when every team wants more than it gets, and no min or
+// max is met.
 uint64_t PartOf(const Budget& budget, const Team& team) {
   const double weights = WeightsOf(budget);
   if (weights <= 0) return 0;
   return static_cast<uint64_t>(static_cast<double>(GrantableOf(budget)) * team.weight() / weights);
 }
 
-// Wants more than it would get if all were settled.
+// Returns whether it wants more than it would get if all were settled.
 bool IsHeld(const Team& team) { return Above(team.demand(), team.fair()); }
 
 bool MeetsMax(const Team& team) {
   return team.max() != 0 && IsHeld(team) && AtLeast(team.fair(), team.max());
 }
 
-// What is left of its part: it wants no more, or may not have more.
+// Returns what is left of its part: it wants no more, or may not have more.
 uint64_t LeftBy(const Budget& budget, const Team& team) {
   const uint64_t part = PartOf(budget, team);
   if (IsHeld(team) && !MeetsMax(team)) return 0;
   return Above(part, team.fair()) ? part - team.fair() : 0;
 }
 
-// What it gets beyond its part and beyond what its min promises.
+// Returns what it gets beyond its part and beyond what its min promises.
 uint64_t BorrowedBy(const Budget& budget, const Team& team) {
   const uint64_t own = std::max(PartOf(budget, team), team.min());
   return budget.borrow() && Above(team.fair(), own) ? team.fair() - own : 0;
@@ -65,7 +65,7 @@ std::string NameOf(const Team& team) {
   return team.name() == kOtherTeams ? "\"*\" (all other teams)" : team.name();
 }
 
-// "vision (1 Gbit/s), language (200 Mbit/s)", the most first; at most five by name.
+// Returns "vision (1 Gbit/s), language (200 Mbit/s)", the most first; at most five by name.
 template <typename Amount>
 std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
   constexpr size_t kNamed = 5;
@@ -89,7 +89,7 @@ std::string PartText(const Budget& budget, const Team& team) {
                      Rounded(BitRate(GrantableOf(budget))));
 }
 
-// Why its fair share is what it is, of one that wants more than that.
+// Says why the fair share of a team that wants more is what it is.
 std::string WhyHeld(const Budget& budget, const Team& team) {
   const uint64_t part = PartOf(budget, team);
   if (MeetsMax(team)) {
@@ -105,7 +105,7 @@ std::string WhyHeld(const Budget& budget, const Team& team) {
                        Rounded(BitRate(team.min())));
   }
   if (!budget.borrow()) {
-    return "has its part; what others leave is not assigned, since the budget says borrow: false";
+    return "has its part; what others leave is not shared out, since the budget says borrow: false";
   }
   if (Above(part, team.fair())) {
     return "has less than its part, since the mins of other teams come first";
@@ -186,7 +186,7 @@ BudgetWords ExplainBudget(const Budget& budget) {
     const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
     if (!budget.borrow()) {
       words.details.push_back(
-          fmt::format("left unused, and not assigned (borrow: false): {}", left));
+          fmt::format("left unused, and not shared out (borrow: false): {}", left));
     } else if (!borrowed.empty()) {
       words.details.push_back(fmt::format("{} borrow what others leave: {}", borrowed, left));
     }

@@ -8,16 +8,17 @@
 
 namespace spoke::ctl {
 
-// From the general to the particular.
+// The sentences, from the general to the particular.
 struct BudgetWords {
   std::string summary;
   std::vector<std::string> details;
 };
 
-// How the budget stands altogether: use, floors, learning, unknown grants, who assigns to whom.
+// Says how the budget stands altogether: use, floors, learning, unknown grants, and which team
+// leaves bandwidth to which.
 BudgetWords ExplainBudget(const v1::BudgetInfo& budget);
 
-// Why `team`, one of the budget's, gets what it gets.
+// Says why `team`, one of the budget's, gets what it gets.
 BudgetWords ExplainTeam(const v1::BudgetInfo& budget, const v1::BudgetTeamInfo& team);
 
 }  // namespace spoke::ctl

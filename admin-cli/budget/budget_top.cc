@@ -98,7 +98,7 @@ std::vector<BudgetRow> RowsOf(const v1::GetBudgetsResponse& response, const Argu
   return rows;
 }
 
-// Of all teams, also those that are not shown: who comes into view has a past.
+// Remembers all teams, also those that are not shown: a team that comes into view has a past.
 void Remember(const v1::GetBudgetsResponse& response, RateHistory& history) {
   std::map<RateHistory::Key, uint64_t> reading;
   for (const v1::BudgetInfo& budget : response.budgets()) {

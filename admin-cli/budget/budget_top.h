@@ -1,4 +1,4 @@
-// top budgets: who uses how much of what is shared.
+// The verb `top budgets`: who uses how much of what is shared.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -25,7 +25,7 @@ absl::Status CheckTeam(const v1::BudgetInfo& budget, const std::string& team) {
                   budget.name(), team, kOtherTeams, names));
 }
 
-// Why the server found nothing, with what there is.
+// Says why the server found nothing, with what there is.
 absl::Status NothingFound(const Session& session, const std::string& name,
                           const std::string& team) {
   std::string names;
@@ -48,7 +48,7 @@ std::string LossOf(const v1::BudgetInfo& budget) {
                      absl::FormatDuration(absl::Seconds(budget.half_life_s())));
 }
 
-// Of bounds, where 0 is none.
+// Returns a cell for a bound, where 0 is none.
 Cell BoundCell(uint64_t rate) {
   return rate == 0 ? Cell{"-", Tone::kFaint} : Cell{Rounded(BitRate(rate))};
 }

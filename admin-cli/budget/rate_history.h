@@ -1,4 +1,4 @@
-// Shares, and how rates went. Pure.
+// Shares, and the course of rates. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,21 +11,21 @@
 
 namespace spoke::ctl {
 
-// "98 %"; "<1 %" for what is there and less; "-" of nothing.
+// Returns "98 %"; "<1 %" for what is there and less; "-" for a share of nothing.
 std::string FormatShare(uint64_t part, uint64_t whole);
 
-// How things that are rates by themselves went, reading by reading. Not thread-safe.
+// The course of things that are rates by themselves, reading by reading. Not thread-safe.
 class RateHistory {
  public:
-  static constexpr size_t kReadings = 20;  // Remembered of each.
+  static constexpr size_t kReadings = 20;  // The readings remembered of each.
 
   // A budget and a team, or whatever else the caller tells apart.
   using Key = std::pair<std::string, std::string>;
 
-  // One reading. What is not in it is forgotten.
+  // Adds one reading. What is not in it is forgotten.
   void Add(const std::map<Key, uint64_t>& reading);
 
-  // Oldest first; empty: not in the last reading.
+  // Returns the readings, oldest first; empty: not in the last reading.
   std::vector<double> Of(const Key& key) const;
 
  private:

@@ -26,7 +26,7 @@ absl::StatusOr<int> List(Session& session) {
   return 0;
 }
 
-// One address in each form, after a verb that shows or changes it.
+// Prints one address in each form, after a verb that shows or changes it.
 absl::Status PrintAddress(const Session& session, const v1::AddressInfo& address) {
   if (session.format == Format::kName) {
     session.Out(Printable(address.address()) + "\n");
@@ -58,7 +58,7 @@ absl::StatusOr<int> Show(Session& session) {
   return 0;
 }
 
-// Times stand in this table as they are: who held an address is asked with a clock in the hand.
+// Times stand in this table as they are: people who ask who held an address compare with a clock.
 ListForm<v1::HistoryEntry> HistoryForm() {
   using Entry = v1::HistoryEntry;
   return {

@@ -1,4 +1,4 @@
-// doctor: will pods work on this node? No server is asked; nothing is changed.
+// The verb `doctor`: will pods work on this node? No server is asked; nothing is changed.
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -27,7 +27,7 @@ constexpr const char* kConfigFile = "/etc/spoke/netagent.yaml";
 constexpr size_t kMaxConfigBytes = size_t{1} << 20U;
 constexpr absl::Duration kServerPatience = absl::Seconds(2);
 
-// SMBIOS's asset tag of every Azure VM.
+// The SMBIOS asset tag of every Azure VM.
 constexpr std::string_view kAzureTag = "7783-7084-3265-9085-8269-3286-77";
 
 bool IsAzureVm() {
@@ -46,7 +46,7 @@ absl::StatusOr<std::string> RootOf(const Arguments& arguments) {
   return root;
 }
 
-// The agent's configuration into `settings`. A pod has its own, beside the node's root.
+// Reads the agent's configuration into `settings`. A pod has its own, beside the node's root.
 absl::Status ReadConfiguration(const Session& session, const std::string& root,
                                NodeSettings& settings) {
   const Arguments& arguments = session.arguments;
@@ -90,7 +90,7 @@ absl::StatusOr<NodeFacts> Look(const Session& session) {
   return facts;
 }
 
-// "blocking", "warning" or "ok".
+// Returns "blocking", "warning" or "ok".
 std::string_view StateOf(const Report& report, const std::string& check) {
   std::string_view state = "ok";
   for (const Finding& finding : report.findings) {
@@ -143,7 +143,7 @@ std::string Findings(const Session& session, const Report& report) {
          "\n";
 }
 
-// Under the table, since none of it fits a column.
+// Returns the remedies, which stand under the table, since none of them fits a column.
 std::string Remedies(const Session& session, const Report& report) {
   std::string text;
   for (const Finding& finding : report.findings) {

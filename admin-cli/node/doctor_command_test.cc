@@ -1,5 +1,6 @@
-// doctor: as a table, as JSON, and by its exit code. What it says of devices and the kernel is this
-// machine's, so only findings about files below a root of the test's own are looked at.
+// Tests of doctor: as a table, as JSON, and by its exit code. What it says of devices and the
+// kernel is this machine's, so only findings about files below a root of the test's own are looked
+// at.
 #include <filesystem>
 #include <map>
 

@@ -1,4 +1,4 @@
-// Where spokectl reads and writes. One thread uses it.
+// The places where spokectl reads and writes. One thread uses them.
 #pragma once
 
 #include <string>
@@ -17,16 +17,16 @@ class Console {
   // written().
   virtual void Out(std::string_view text) = 0;
   virtual void Err(std::string_view text) = 0;
-  // All of standard input. Errors: kInternal, kResourceExhausted (more than `max_bytes`).
+  // Returns all of standard input. Errors: kInternal, kResourceExhausted (more than `max_bytes`).
   virtual absl::StatusOr<std::string> ReadInput(size_t max_bytes) = 0;
 
   virtual bool out_is_terminal() const = 0;
   virtual bool err_is_terminal() const = 0;
-  // Whether everything has reached standard output so far.
+  // Returns whether everything has reached standard output so far.
   virtual absl::Status written() const = 0;
 };
 
-// The process's own.
+// The process's own console.
 class RealConsole final : public Console {
  public:
   void Out(std::string_view text) override;
@@ -41,7 +41,7 @@ class RealConsole final : public Console {
 };
 
 // Keeps what is written to standard output, and passes everything else on to `under`, which must
-// outlive it. For output that is to appear at once.
+// outlive it. It is for output that is to appear at once.
 class HeldConsole final : public Console {
  public:
   explicit HeldConsole(Console& under) : under_(under) {}

@@ -21,13 +21,13 @@ template <typename Item>
 struct Column {
   const char* title;
   std::function<Cell(const Item&)> cell;
-  bool wide = false;  // Only with -o wide.
+  bool wide = false;  // Whether it is there only with -o wide.
 };
 
 template <typename Item>
 struct ListForm {
-  std::string what;                              // "nodes", for the note that there are none.
-  std::function<std::string(const Item&)> name;  // What -o name prints.
+  std::string what;  // The plural, such as "nodes", for the note that there are none.
+  std::function<std::string(const Item&)> name;  // Returns what -o name prints.
   std::function<Json(const Item&)> json;
   std::vector<Column<Item>> columns;
 };
@@ -56,7 +56,8 @@ class ListPrinter {
     }
   }
 
-  // An empty list is a note on standard error, and with JSON or YAML an empty list as well.
+  // Prints the end. An empty list is a note on standard error, and with JSON or YAML an empty list
+  // as well.
   absl::Status Print() const {
     if (session_.format == Format::kName) {
       session_.Out(names_);
@@ -90,7 +91,7 @@ absl::Status PrintList(const Session& session, ListForm<Item> form, const Items&
   return printer.Print();
 }
 
-// A cell that holds a number; 0 is faint.
+// Returns a cell that holds a number; 0 is faint.
 inline Cell NumberCell(uint64_t number) {
   return {std::to_string(number), number == 0 ? Tone::kFaint : Tone::kPlain};
 }

@@ -11,8 +11,8 @@
 
 namespace spoke::ctl {
 
-// "audit  [#####.....]  50%  3 of 6 nodes": `text` is what stands behind the bar. With a total of 0
-// there is no bar.
+// Returns "audit  [#####.....]  50%  3 of 6 nodes": `text` is what stands behind the bar. With a
+// total of 0 there is no bar.
 std::string ProgressLine(std::string_view what, uint64_t done, uint64_t total,
                          std::string_view text);
 

@@ -58,7 +58,7 @@ std::string Scalar(const Json& value) {
 
 void AppendYaml(const Json& value, int indent, std::string& out);
 
-// As deep as our own messages, which are a few levels.
+// Appends a member. It is as deep as our own messages, which are a few levels.
 // NOLINTNEXTLINE(misc-no-recursion)
 void AppendMember(const Json& value, int indent, std::string& out) {
   if (value.is_structured() && !value.empty()) {
@@ -131,7 +131,8 @@ std::string FormatTable(const std::vector<std::string>& header, const std::vecto
   }
   std::string out;
   for (const Row& line : lines) {
-    size_t blanks = 0;  // Due before the next text, so that none stand at the end.
+    // The blanks that are due before the next text, so that none stand at the end.
+    size_t blanks = 0;
     for (size_t i = 0; i < line.size(); ++i) {
       const std::string& text = line[i].text;
       if (!text.empty()) {

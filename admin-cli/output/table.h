@@ -12,7 +12,7 @@ namespace spoke::ctl {
 
 enum class Format { kTable, kWide, kJson, kYaml, kName };
 
-// Said in colour where colours are wanted; the text says the same without.
+// The tone is said in colour where colours are wanted; the text says the same without.
 enum class Tone { kPlain, kGood, kWarning, kBad, kFaint, kBold, kNote };
 
 struct Cell {
@@ -26,35 +26,36 @@ struct TableStyle {
   bool header = true;
 };
 
-// Columns are as wide as their widest cell, two blanks apart; nothing is cut, and nothing stands
-// behind the last. Cells are made Printable().
+// Formats a table. Columns are as wide as their widest cell, two blanks apart; nothing is cut, and
+// nothing stands behind the last. Cells are made Printable().
 std::string FormatTable(const std::vector<std::string>& header, const std::vector<Row>& rows,
                         TableStyle style);
 
-// One "Name:  value" a line, values aligned; rows with an empty value are left out.
+// Formats one "Name:  value" a line, values aligned; rows with an empty value are left out.
 std::string FormatFields(const std::vector<std::pair<std::string, Cell>>& fields, bool colours);
 
-// `text` for a terminal: control characters (those of Unicode's second block too) and bytes that
-// are not UTF-8 become "?", since names come from elsewhere and terminals obey them.
+// Returns `text` for a terminal: control characters (those of Unicode's second block too) and bytes
+// that are not UTF-8 become "?", since names come from elsewhere and terminals obey them.
 std::string Printable(std::string_view text);
 
-// As Printable(), but line breaks and tabs stay: for text of several lines.
+// Returns what Printable() returns, except that line breaks and tabs stay: for text of several
+// lines.
 std::string PrintableLines(std::string_view text);
 
-// How many columns Printable() text takes when each character takes one.
+// Returns how many columns Printable() text takes when each character takes one.
 size_t WidthOf(std::string_view text);
 
-// `text` in the colour of `tone`; as it is when `colours` is false.
+// Returns `text` in the colour of `tone`; as it is when `colours` is false.
 std::string Coloured(std::string_view text, Tone tone, bool colours);
 
-// Block-style YAML that a YAML 1.2 parser reads back as the same value. Texts are quoted as JSON
-// strings, which YAML takes.
+// Returns block-style YAML that a YAML 1.2 parser reads back as the same value. Texts are quoted as
+// JSON strings, which YAML takes.
 std::string FormatYaml(const nlohmann::ordered_json& value);
 
-// Two-blank indented, with a final line break.
+// Returns JSON indented by two blanks, with a final line break.
 std::string FormatJson(const nlohmann::ordered_json& value);
 
-// "12s", "5m", "3h", "2d": how long ago, in one unit. Negative is "0s".
+// Returns "12s", "5m", "3h", "2d": how long ago, in one unit. Negative is "0s".
 std::string FormatAge(int64_t seconds);
 
 }  // namespace spoke::ctl

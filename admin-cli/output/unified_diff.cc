@@ -12,10 +12,11 @@ namespace {
 
 using Lines = std::vector<std::string_view>;
 
-constexpr int kMaxChanges = 1000;  // The search takes their square in time and memory.
+// The most changes; the search takes their square in time and memory.
+constexpr int kMaxChanges = 1000;
 constexpr size_t kContext = 3;
 
-// ' ' stays, '-' goes, '+' comes.
+// One line and what becomes of it: ' ' stays, '-' goes, '+' comes.
 struct Edit {
   char kind;
   std::string_view line;
@@ -78,7 +79,7 @@ std::vector<Edit> ReplaceAll(const Lines& a, const Lines& b) {
 std::vector<Edit> FindEdits(const Lines& a, const Lines& b) {
   const std::vector<Furthest> steps = SearchSteps(a, b);
   if (steps.empty()) return ReplaceAll(a, b);
-  std::vector<Edit> edits;  // From the end.
+  std::vector<Edit> edits;  // The edits, from the end.
   int x = static_cast<int>(a.size());
   int y = static_cast<int>(b.size());
   const auto keep_down_to = [&](int target) {
@@ -109,7 +110,7 @@ std::vector<Edit> FindEdits(const Lines& a, const Lines& b) {
   return edits;
 }
 
-// "12,3", "12" for one line, "11,0" for none after line 11: as diff counts.
+// Returns "12,3", "12" for one line, "11,0" for none after line 11: as diff counts.
 std::string RangeOf(size_t first, size_t count) {
   if (count == 1) return fmt::format("{}", first + 1);
   return fmt::format("{},{}", count == 0 ? first : first + 1, count);
@@ -141,7 +142,7 @@ std::string UnifiedDiff(std::string_view before, std::string_view after, const D
   std::string out;
   size_t before_line = 0;
   size_t after_line = 0;
-  size_t counted = 0;  // Up to here the two lines are counted.
+  size_t counted = 0;  // The number up to which the two lines are counted.
   const auto count_to = [&](size_t end) {
     for (; counted < end; ++counted) {
       if (edits[counted].kind != '+') ++before_line;

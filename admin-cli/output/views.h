@@ -1,4 +1,5 @@
-// How nodes, addresses and pools look, wherever they are printed. Pure but for the session's clock.
+// The looks of nodes, addresses and pools, wherever they are printed. Pure except for the session's
+// clock.
 #pragma once
 
 #include "admin-cli/output/list_form.h"
@@ -14,10 +15,10 @@ Json ToJson(const v1::NodeInfo& node);
 Json ToJson(const v1::AddressInfo& address);
 Json ToJson(const v1::PoolInfo& pool);
 
-// "a=1,b=2", sorted.
+// Returns "a=1,b=2", sorted.
 std::string LabelsOf(const google::protobuf::Map<std::string, std::string>& labels);
 
-// "namespace/name", or what there is of it.
+// Returns "namespace/name", or what there is of it.
 std::string PodOf(const std::string& pod_namespace, const std::string& name);
 
 }  // namespace spoke::ctl

@@ -1,4 +1,4 @@
-// How ADDs of a pod went, for people and for programs. Pure but for the session's clock.
+// The course of ADDs of a pod, for people and for programs. Pure except for the session's clock.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace spoke::ctl {
 
-// Fields of the ADD, then its steps; times in milliseconds after its beginning.
+// Prints fields of the ADD, then its steps; times in milliseconds after its beginning.
 std::string TextOf(const Session& session, const v1::AddTrace& add);
 
 Json ToJson(const v1::AddTrace& add);

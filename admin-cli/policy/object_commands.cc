@@ -43,7 +43,7 @@ absl::StatusOr<int> Apply(Session& session) {
   return 0;
 }
 
-// What the change would end. A server or agents that cannot tell do not make the diff fail.
+// Prints what the change would end. A server or agents that cannot tell do not make the diff fail.
 void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
   const auto cuts = session.client.EstimateCuts(request);
   if (!cuts.ok()) {
@@ -111,7 +111,7 @@ absl::StatusOr<int> Get(Session& session) {
   }
   ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, session.client.GetObjects(request));
   if (session.format == Format::kYaml) {
-    // The server's own text, so that it can be changed and applied.
+    // This is the server's own text, so that it can be changed and applied.
     bool first = true;
     for (const v1::PolicyObjectInfo& object : response.objects()) {
       session.Out((first ? "" : "---\n") + PrintableLines(object.yaml()));

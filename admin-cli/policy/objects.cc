@@ -16,7 +16,7 @@ namespace {
 using units::ByteCount;
 using units::Rounded;
 
-// gRPC servers take messages of 4 MiB; the rest is for names.
+// The most bytes. gRPC servers take messages of 4 MiB; the rest is for names.
 constexpr size_t kMaxBytes = 3UL << 20;
 constexpr size_t kMaxFiles = 10'000;
 

@@ -1,4 +1,4 @@
-// apply, diff, get, delete and rollout: against files and the tests' server.
+// Tests of apply, diff, get, delete and rollout: against files and the tests' server.
 #include <filesystem>
 
 #include "admin-cli/command_fixture.h"

@@ -11,7 +11,7 @@ namespace {
 
 using Answers = std::vector<v1::VerifyPolicyResponse>;
 
-// A target that nobody has tried proves nothing.
+// The nodes that did not try.
 bool IsAsExpected(const v1::PolicyProbe& probe) {
   if (probe.expected()) return probe.reached();
   return !probe.reached() && probe.outcome() != "not tried";
@@ -62,7 +62,7 @@ Cell ProbeCell(const v1::PolicyProbe& probe) {
   return {std::move(text), well ? Tone::kGood : Tone::kBad};
 }
 
-// A row for each target, a column for each node. All nodes have the same targets.
+// Prints a row for each target, a column for each node. All nodes have the same targets.
 std::string Matrix(const Session& session, const Answers& answers) {
   std::vector<std::string> titles = {"TARGET", "CLASS", "EXPECTED"};
   std::vector<Row> rows;

@@ -26,8 +26,8 @@ Json ToJson(const v1::GetRolloutResponse& rollout) {
   return value;
 }
 
-// Whether there is nothing to wait for: each node that is here has it or has refused it. A node
-// that is away gets it when it comes back.
+// Returns whether there is nothing to wait for: each node that is here has it or has refused it. A
+// node that is away gets it when it comes back.
 bool IsOver(const v1::GetRolloutResponse& rollout) {
   return rollout.nodes_current() + rollout.nodes_refused() + rollout.nodes_away() >=
          rollout.nodes();
@@ -39,7 +39,7 @@ std::string CountsOf(const v1::GetRolloutResponse& rollout) {
                      rollout.nodes_refused(), rollout.nodes_away());
 }
 
-// What it does to connections, a line each; empty: nothing that anybody has counted.
+// Says what it does to connections, a line each; empty: nothing that anybody has counted.
 std::string CutsOf(const v1::GetRolloutResponse& rollout) {
   std::string text;
   if (rollout.connections_cut() > 0) {

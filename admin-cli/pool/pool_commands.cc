@@ -92,7 +92,7 @@ absl::StatusOr<int> Create(Session& session) {
                                      .block_prefix_length = arguments.Count("block-prefix-length"),
                                      .node_labels = arguments.Labels("node-label"),
                                      .namespaces = arguments.All("namespace")});
-  // Applying would change a pool that is there; who says create means a new one.
+  // An apply would change a pool that is there; "create" means a new one.
   ASSIGN_OR_RETURN(const v1::ApplyResponse trial, session.client.Apply(OneFile(yaml, true)));
   for (const v1::ObjectChange& change : trial.changes()) {
     if (change.action() != "created") {

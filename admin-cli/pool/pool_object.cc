@@ -38,7 +38,7 @@ absl::StatusOr<std::string> WithCidr(std::string_view yaml, std::string_view cid
   std::string out;
   int found = 0;
   bool in_spec = false;
-  size_t spec_indent = 0;  // Of its members; 0: not seen yet.
+  size_t spec_indent = 0;  // The indent of its members; 0: not seen yet.
   while (!yaml.empty()) {
     const size_t end = yaml.find('\n');
     const std::string_view line = yaml.substr(0, end);

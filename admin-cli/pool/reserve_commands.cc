@@ -112,7 +112,7 @@ absl::StatusOr<int> Release(Session& session) {
 
 Command CreateCommand() {
   Parameter name = kName;
-  name.values = Values::kText;  // A new one: there is nothing to complete.
+  name.values = Values::kText;  // It is a new one: there is nothing to complete.
   return {
       .name = "create",
       .summary = "Hold addresses for a job, all or nothing",

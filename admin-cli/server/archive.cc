@@ -25,7 +25,7 @@ absl::StatusOr<std::string> TarGz(const std::vector<ArchiveFile>& files, int64_t
   const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(::archive_entry_new(),
                                                                        &::archive_entry_free);
   CHECK(out != nullptr && entry != nullptr, "there is memory");
-  // One byte in the last block: nothing pads what gzip has written.
+  // The last block has one byte: nothing pads what gzip has written.
   bool ok = ::archive_write_set_format_ustar(out.get()) == ARCHIVE_OK &&
             ::archive_write_add_filter_gzip(out.get()) == ARCHIVE_OK &&
             ::archive_write_set_options(out.get(), "gzip:!timestamp") == ARCHIVE_OK &&

@@ -10,12 +10,13 @@
 namespace spoke::ctl {
 
 struct ArchiveFile {
-  std::string name;  // Neither empty nor absolute, without "..": anything else is a caller's bug.
+  // The name is neither empty nor absolute, without "..": anything else is a caller's bug.
+  std::string name;
   std::string content;
 };
 
-// POSIX ustar entries of regular files of root's, mode 0600, last modified at `unix_seconds`, as
-// one gzip member without name or time: equal input gives equal output. Errors: kInternal
+// Packs POSIX ustar entries of regular files of root's, mode 0600, last modified at `unix_seconds`,
+// as one gzip member without name or time: equal input gives equal output. Errors: kInternal
 // (libarchive refuses, as it does a name of more than 255 bytes, or has no memory).
 absl::StatusOr<std::string> TarGz(const std::vector<ArchiveFile>& files, int64_t unix_seconds);
 

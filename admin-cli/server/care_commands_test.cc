@@ -1,4 +1,4 @@
-// audit, explain, whatif, events, backup and support-bundle.
+// Tests of audit, explain, whatif, events, backup and support-bundle.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +14,8 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Two messages: half way, and the end with one difference that can be repaired and one that cannot.
+// Sets two messages: half way, and the end with one difference that can be repaired and one that
+// cannot.
 void SetAudit(FakeState& state, bool clean) {
   state.audit.assign(2, {});
   state.audit[0].set_nodes_done(1);
@@ -314,7 +315,7 @@ TEST_F(BackupTest, AFolderThatIsNotThereIsNamedBeforeTheServerIsAsked) {
   EXPECT_THAT(outcome.err, HasSubstr("/nonexistent/ipam.db.partial"));
 }
 
-// What tar makes of the file: names, or the content of one.
+// Returns what tar makes of the file: names, or the content of one.
 std::string Tar(const std::string& words) {
   std::string out;
   std::FILE* pipe = ::popen(("tar " + words).c_str(), "r");

@@ -24,7 +24,7 @@ Tone ToneOf(const std::string& level) {
   return level == "warning" ? Tone::kWarning : Tone::kPlain;
 }
 
-// A line as in a log. The columns are fixed, since nobody knows what will come.
+// Prints a line as in a log. The columns are fixed, since nobody knows what will come.
 std::string LineOf(const v1::EventInfo& event, bool colours) {
   std::string fields;
   for (const auto& [key, value] :

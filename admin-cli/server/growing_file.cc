@@ -84,8 +84,8 @@ absl::Status GrowingFile::ReadBack() const {
 }
 
 absl::Status GrowingFile::GiveName() const {
-  // Unlike rename(), neither ever replaces a file that has come meanwhile. Network file systems
-  // know the first, those without hard links the second.
+  // Neither of these ever replaces a file that has come meanwhile, as rename() does. Network file
+  // systems know the first, those without hard links the second.
   if (::link(partial_.c_str(), path_.c_str()) == 0) {
     ::unlink(partial_.c_str());
     return absl::OkStatus();

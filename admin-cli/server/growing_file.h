@@ -1,4 +1,4 @@
-// A file that gets its name only when it is whole: for backups and bundles. Not thread-safe.
+// A file that gets its name only when it is whole, for backups and bundles. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace spoke::ctl {
 
-// FILE.partial while it grows, readable for its owner only; FILE once it is on the disk and reads
-// back as it was written. The destructor removes what has not become FILE.
+// The file is FILE.partial while it grows, readable for its owner only; FILE once it is on the disk
+// and reads back as it was written. The destructor removes what has not become FILE.
 class GrowingFile {
  public:
   explicit GrowingFile(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {}
@@ -19,14 +19,14 @@ class GrowingFile {
   GrowingFile& operator=(const GrowingFile&) = delete;
   ~GrowingFile();
 
-  // First of all. A FILE.partial that a killed run has left is overwritten. Errors: kAlreadyExists
-  // (FILE is there), else as errno says.
+  // Opens the file; comes first of all. A FILE.partial that a killed run has left is overwritten.
+  // Errors: kAlreadyExists (FILE is there), else as errno says.
   absl::Status Open();
 
   absl::Status Append(std::string_view data);
 
-  // Last of all. Errors: kDataLoss (it does not read back as it was written), kAlreadyExists
-  // (somebody has made FILE meanwhile), else as errno says.
+  // Finishes the file; comes last of all. Errors: kDataLoss (it does not read back as it was
+  // written), kAlreadyExists (somebody has made FILE meanwhile), else as errno says.
   absl::Status Finish();
 
   uint64_t size() const { return size_; }
@@ -39,7 +39,7 @@ class GrowingFile {
   std::string partial_;
   os::UniqueFd fd_;
   uint64_t size_ = 0;
-  unsigned long sum_ = 0;  // zlib's CRC-32.
+  unsigned long sum_ = 0;  // The CRC-32 of zlib.
 };
 
 }  // namespace spoke::ctl

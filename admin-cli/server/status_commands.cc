@@ -118,7 +118,7 @@ ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
   return form;
 }
 
-// What repetitions of --watch remember.
+// The memory that repetitions of --watch share.
 struct TopMemory {
   TrafficRates rates;
   RateHistory budgets;
@@ -244,7 +244,8 @@ std::vector<Command> StatusCommands() {
                     .help = "How far apart the two readings are",
                     .values = Values::kDuration,
                     .fallback = "10s"}},
-       // Shared with each repetition of --watch, which knows a verb only as a function.
+       // The memory is shared with each repetition of --watch, which knows a verb only as a
+       // function.
        .run = [memory = std::make_shared<TopMemory>()](
                   Session& session) { return Top(session, *memory); },
        .group = kGroupLook,

@@ -1,4 +1,5 @@
-// status, top, unfreeze, version; and what all verbs have in common: forms, errors, exit codes.
+// Tests of status, top, unfreeze, version; and of what all verbs have in common: forms, errors,
+// exit codes.
 #include "admin-cli/command_fixture.h"
 #include "lib/base/version.h"
 

@@ -20,7 +20,7 @@ using units::Rounded;
 struct Part {
   const char* file;
   std::vector<std::string> words;
-  int other_success = 0;  // A code that is an answer too.
+  int other_success = 0;  // The code that is an answer too.
 };
 
 std::vector<Part> Parts() {
@@ -39,7 +39,7 @@ std::vector<Part> Parts() {
           {"audit.json", {"audit", "-o", "json"}, 1}};
 }
 
-// Keeps both outputs; there is nobody at it.
+// A console that keeps both outputs; there is nobody at it.
 class RecordingConsole final : public Console {
  public:
   void Out(std::string_view text) override { out += text; }

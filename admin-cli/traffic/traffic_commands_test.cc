@@ -1,4 +1,4 @@
-// top namespaces, teams, pods and nodes; policy verify.
+// Tests of top namespaces, teams, pods and nodes, and of policy verify.
 #include "admin-cli/command_fixture.h"
 
 namespace spoke::ctl {
@@ -18,7 +18,7 @@ void AddEntry(v1::GetTrafficResponse& to, const std::string& name, const std::st
 
 class TrafficTest : public CommandTest {
  protected:
-  // One reading: `scale` is what has come together.
+  // Adds one reading: `scale` is what has come together.
   void Read(int64_t now_ms, uint64_t scale) {
     Change([&](FakeState& state) {
       state.traffic.Clear();
@@ -65,7 +65,7 @@ TEST_F(TrafficTest, TopIsJsonWithClassesToo) {
   EXPECT_EQ(rows[0]["name"], "vision");
   EXPECT_EQ(rows[0]["received_per_second"], 20480.0);
   EXPECT_EQ(rows[0]["classes"]["cluster"]["sent"], 11264);
-  // Without a second reading there are no rates: by what was moved altogether.
+  // There are no rates without a second reading: the order is by what was moved altogether.
   EXPECT_EQ(Run("top nodes -o name").out, "quiet\nvision\n");
 }
 
@@ -99,7 +99,7 @@ class VerifyTest : public CommandTest {
     probe.set_outcome(outcome);
     probe.set_took_us(1500);
   }
-  // A node that found the hub and a spoke so.
+  // Returns a node that found the hub and a spoke so.
   void Answer(const std::string& node, const std::string& hub, const std::string& spoke) {
     Change([&](FakeState& state) {
       v1::VerifyPolicyResponse& answer = state.verified.emplace_back();

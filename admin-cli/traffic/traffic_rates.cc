@@ -8,7 +8,7 @@
 namespace spoke::ctl {
 namespace {
 
-// Eight blocks, from one eighth to full.
+// The eight blocks, from one eighth to full.
 constexpr std::array<const char*, 8> kBlocks = {"\u2581", "\u2582", "\u2583", "\u2584",
                                                 "\u2585", "\u2586", "\u2587", "\u2588"};
 

@@ -1,4 +1,4 @@
-// Rates from readings of totals, and how they went. Pure.
+// Rates from readings of totals, and their course. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace spoke::ctl {
 
-// Bytes.
+// The bytes so far.
 struct TrafficTotal {
   uint64_t sent = 0;
   uint64_t received = 0;
@@ -20,33 +20,34 @@ struct TrafficTotal {
   bool operator==(const TrafficTotal&) const = default;
 };
 
-// Bytes each second.
+// The bytes each second.
 struct TrafficRate {
   double sent = 0;
   double received = 0;
 };
 
-// Of what: a name, and of a pod its node.
+// The key of a total: a name, and for a pod its node.
 using TrafficKey = std::pair<std::string, std::string>;
 using TrafficTotals = std::map<TrafficKey, TrafficTotal>;
 
-// Not thread-safe.
+// The readings. Not thread-safe.
 class TrafficRates {
  public:
-  // Agents report every ten seconds: between readings closer to each other most totals stand still.
+  // The span of a rate. Agents report every ten seconds: between readings closer to each other most
+  // totals stand still.
   static constexpr int64_t kSpanMs = 10'000;
   static constexpr size_t kMaxReadings = 64;
-  static constexpr size_t kTrend = 20;  // Rates remembered of each.
+  static constexpr size_t kTrend = 20;  // The rates remembered of each.
 
   // Readings come in order. A reading of the same time as the last one is passed over.
   void Add(int64_t now_ms, TrafficTotals totals);
 
-  // From the last reading that is kSpanMs older than the newest, or else the oldest, to the newest;
-  // nullopt: there is one reading only. A total that was not there before began at 0, and one that
-  // has fallen did not move.
+  // Returns the rate from the last reading that is kSpanMs older than the newest, or else the
+  // oldest, to the newest; nullopt: there is one reading only. A total that was not there before
+  // began at 0, and one that has fallen did not move.
   std::optional<TrafficRate> RateOf(const TrafficKey& key) const;
 
-  // Sent and received together, after each reading but the first, oldest first.
+  // Returns sent and received together, after each reading except the first, oldest first.
   std::vector<double> TrendOf(const TrafficKey& key) const;
 
  private:
@@ -58,9 +59,10 @@ class TrafficRates {
   std::map<TrafficKey, std::deque<double>> trends_;
 };
 
-// One character for each value, from the lowest block for 0 to the full one for the largest.
+// Returns one character for each value, from the lowest block for 0 to the full one for the
+// largest.
 std::string Sparkline(const std::vector<double>& values);
-// The full one for `full` and what is above it.
+// Does the same with the full one for `full` and what is above it.
 std::string Sparkline(const std::vector<double>& values, double full);
 
 }  // namespace spoke::ctl

@@ -19,7 +19,7 @@ TEST(TrafficRates, NeedTwoReadings) {
   rates.Add(1000, {{kA, {10, 20}}});
   EXPECT_FALSE(rates.RateOf(kA).has_value());
   EXPECT_THAT(rates.TrendOf(kA), IsEmpty());
-  rates.Add(1000, {{kA, {99, 99}}});  // The same moment once more.
+  rates.Add(1000, {{kA, {99, 99}}});  // The reading is of the same moment once more.
   EXPECT_FALSE(rates.RateOf(kA).has_value());
   rates.Add(3000, {{kA, {30, 60}}});
   EXPECT_DOUBLE_EQ(rates.RateOf(kA)->sent, 10);

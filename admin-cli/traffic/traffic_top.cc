@@ -60,7 +60,7 @@ absl::StatusOr<Answer> Read(const Session& session, TrafficRates& rates) {
   return answer;
 }
 
-// What is sorted by: more comes first.
+// Returns what is sorted by: more comes first.
 std::pair<double, double> WeightOf(const TopRow& row, const std::string& sort) {
   const TrafficRate rate = row.rate.value_or(TrafficRate());
   const auto sent = static_cast<double>(row.total.sent);

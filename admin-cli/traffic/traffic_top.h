@@ -1,4 +1,4 @@
-// top namespaces, teams, pods and nodes: who sends and receives how much.
+// The verbs `top namespaces`, teams, pods and nodes: who sends and receives how much.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -18,14 +18,14 @@ namespace spoke::cni {
 namespace {
 
 constexpr size_t kMaxAnswerBytes = 16 << 10;
-// Above this a request needs a larger send buffer than some nodes give a socket.
+// The bytes above which a request needs a larger send buffer than some nodes give a socket.
 constexpr size_t kLargeRequestBytes = 64 << 10;
 constexpr int kLeastPauseMs = 5;
 constexpr int kMostPauseMs = 160;
 
 constexpr const char* kOtherRelease = "do plugin and agent come from the same release?";
 
-// Milliseconds that are left; never negative.
+// Returns the milliseconds that are left; never negative.
 int Left(int64_t until_ms) {
   const int64_t left = until_ms - MonotonicMs();
   return left > 0 ? static_cast<int>(left) : 0;
@@ -37,13 +37,13 @@ Error NoAgent(const std::string& socket, int error) {
           socket + ": " + what + "; check that the agent runs here"};
 }
 
-// Why there is no answer, and whether asking again may help.
+// The reason why there is no answer, and whether asking again may help.
 struct Failure {
   Error error;
   bool hung_up = false;
 };
 
-// Memory that is not zeroed. (The headers of a release build have no <memory>.)
+// A buffer that is not zeroed. (The headers of a release build have no <memory>.)
 struct Buffer {
   Buffer() = default;
   Buffer(const Buffer&) = delete;
@@ -57,7 +57,7 @@ class Connection {
  public:
   Connection(const std::string& socket, int64_t until_ms) : socket_(socket), until_ms_(until_ms) {}
 
-  // 0, or an errno: ENOENT and ECONNREFUSED where nobody listens.
+  // Returns 0, or an errno: ENOENT and ECONNREFUSED where nobody listens.
   int Open() {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -66,14 +66,14 @@ class Connection {
     fd_ = os::UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!fd_.valid()) return errno;
     while (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) < 0) {
-      // EAGAIN: so many pods start at once that the agent's queue is full.
+      // EAGAIN says that so many pods start at once that the agent's queue is full.
       if ((errno != EAGAIN && errno != EINTR) || Left(until_ms_) == 0) return errno;
       ::poll(nullptr, 0, kLeastPauseMs);
     }
     return 0;
   }
 
-  // Errors: an errno.
+  // Sends the request. Errors: an errno.
   int Send(const std::string& bytes, int netns) {
     if (bytes.size() > kLargeRequestBytes) EnlargeBuffer();
     iovec data{.iov_base = const_cast<char*>(bytes.data()), .iov_len = bytes.size()};
@@ -105,9 +105,9 @@ class Connection {
                       socket_ + ": the agent is overloaded or hangs; look at its log"},
                      false};
     }
-    // Neither on the stack nor zeroed: either would touch pages that nobody uses.
+    // The buffer is neither on the stack nor zeroed: either would touch pages that nobody uses.
     const Buffer bytes;
-    // With MSG_TRUNC it says how long the packet was, also where that is more than fits.
+    // MSG_TRUNC makes it say how long the packet was, also where that is more than fits.
     const ssize_t got = ::recv(fd_.get(), bytes.data, kMaxAnswerBytes, MSG_DONTWAIT | MSG_TRUNC);
     if (got <= 0) {
       return Failure{{kTryAgainLater, "spoke-netagent hung up before it answered",
@@ -150,7 +150,7 @@ Failure SendFailure(const std::string& socket, size_t size, int error) {
 
 int64_t MonotonicMs() {
   timespec now{};
-  // Not by way of the C library, which would first look for a faster way in the vDSO: for the few
+  // The C library is not asked, which would first look for a faster way in the vDSO: for the few
   // times that we ask, its page faults cost more.
   ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;

@@ -68,7 +68,7 @@ TEST_F(AgentClientTest, AnAgentThatIsRestartedIsMet) {
   std::optional<FakeAgent> next;
   std::optional<FakeAgent> first(std::in_place, path_, std::vector<Answer>{{""}});
   std::thread restart([&] {
-    first.reset();  // Once it has hung up, or at once: either way nobody listens then.
+    first.reset();  // The agent has hung up, or does so now: either way nobody listens then.
     std::filesystem::remove(path_);
     ::poll(nullptr, 0, 50);
     next.emplace(path_, std::vector<Answer>{{DoneAnswer()}});
@@ -108,7 +108,7 @@ TEST_F(AgentClientTest, AnAgentThatAlwaysHangsUpIsGivenUp) {
   ASSERT_FALSE(response.ok());
   EXPECT_EQ(response.error().code, kTryAgainLater);
   EXPECT_GE(agent.Requests().size(), 2U);
-  EXPECT_LE(agent.Requests().size(), 10U);  // With growing pauses.
+  EXPECT_LE(agent.Requests().size(), 10U);  // The pauses grow.
 }
 
 TEST_F(AgentClientTest, WhatIsNoResponseIsNotAskedForAgain) {
@@ -124,7 +124,7 @@ TEST_F(AgentClientTest, WhatIsNoResponseIsNotAskedForAgain) {
   }
 }
 
-// E10: as many attachments as a GC may have go in one packet.
+// Covers E10: as many attachments as a GC may have go in one packet.
 TEST_F(AgentClientTest, FiveThousandAttachmentsFitIntoOnePacket) {
   FakeAgent agent(path_, {{DoneAnswer()}});
   Request request = Message();

@@ -12,7 +12,7 @@
 namespace spoke::cni {
 namespace {
 
-// Whether `fd` has an event before `until_ms`. An end that is closed or broken is one too.
+// Returns whether `fd` has an event before `until_ms`. An end that is closed or broken is one too.
 bool Await(int fd, short events, int64_t until_ms) {
   pollfd waiting{.fd = fd, .events = events, .revents = 0};
   while (true) {

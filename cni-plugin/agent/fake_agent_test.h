@@ -1,4 +1,4 @@
-// For tests: an agent on a real socket that answers as it is told, and a process whose environment,
+// An agent for tests on a real socket that answers as it is told, and a process whose environment,
 // input and output are values.
 #pragma once
 
@@ -24,7 +24,7 @@
 
 namespace spoke::cni {
 
-// What the agent does with one connection. No text: it hangs up.
+// The behaviour of the agent with one connection. If there is no text, it hangs up.
 struct Answer {
   std::string bytes;
   int delay_ms = 0;
@@ -80,12 +80,12 @@ class FakeAgent {
     ::close(stop_[1]);
   }
 
-  // What was asked; a connection that said nothing is an empty request. Ends the agent.
+  // Returns what was asked; a connection that said nothing is an empty request. Ends the agent.
   const std::vector<v1::CniRequest>& Requests() {
     Join();
     return requests_;
   }
-  // How many descriptors came with each.
+  // Returns how many descriptors came with each.
   const std::vector<int>& Descriptors() {
     Join();
     return descriptors_;
@@ -119,7 +119,7 @@ class FakeAgent {
     if (got > 0) {
       EXPECT_TRUE(requests_.back().ParseFromArray(bytes.data(), static_cast<int>(got)));
     }
-    // Before the answer, so that the next to ask finds nobody.
+    // The listener goes before the answer, so that the next to ask finds nobody.
     if (is_last) listener_.Reset();
     pollfd delay{stop_[0], POLLIN, 0};
     if (answer.delay_ms > 0) ::poll(&delay, 1, answer.delay_ms);
@@ -145,7 +145,7 @@ class FakeAgent {
 class FakeProcess : public Process {
  public:
   std::map<std::string, std::string> variables;
-  std::optional<std::string> input;  // nullopt: never closed by the caller.
+  std::optional<std::string> input;  // The input; nullopt: never closed by the caller.
   bool output_works = true;
   std::string output;
   std::string notes;
@@ -165,7 +165,7 @@ class FakeProcess : public Process {
     return output_works;
   }
   void WriteNote(std::string_view text) override { notes += text; }
-  // A namespace, but of another kind: the test's own network may play the pod's.
+  // A namespace of another kind: the test's own network may play the pod's.
   const char* OwnNetns() override { return own_netns.c_str(); }
   uint64_t DrawNumber() override { return ++drawn; }
 
@@ -196,7 +196,7 @@ class PluginTest : public testing::Test {
                           {"CNI_PATH", "/opt/cni/bin"}};
   }
 
-  // A configuration with what the test adds to it, or overrides.
+  // Returns a configuration with what the test adds to it, or overrides.
   std::string Config(const nlohmann::json& more = nlohmann::json::object(),
                      const std::string& version = "1.1.0") const {
     nlohmann::json config = {

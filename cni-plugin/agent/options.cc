@@ -16,7 +16,7 @@ namespace {
 
 using json::Value;
 
-constexpr uint64_t kLeastMtu = 68;  // RFC 791, section 3.2.
+constexpr uint64_t kLeastMtu = 68;  // The smallest MTU, of RFC 791, section 3.2.
 constexpr uint64_t kMostMtu = 65535;
 
 Error BadOptions(const std::string& key, std::string_view value, const char* details) {
@@ -36,8 +36,8 @@ int DigitOf(char c) {
   return -1;
 }
 
-// "0E:11:22:33:44:55", "0e-11-22-33-44-55" or "0e11.2233.4455" in the first form and lower case;
-// empty where it is none of these, a group's address or zero: no device can have those.
+// Returns "0E:11:22:33:44:55", "0e-11-22-33-44-55" or "0e11.2233.4455" in the first form and lower
+// case; empty where it is none of these, a group's address or zero: no device can have those.
 std::string ToMac(std::string_view text) {
   constexpr size_t kDigits = 12;
   const bool dotted = text.size() == 14;
@@ -64,7 +64,7 @@ std::string ToMac(std::string_view text) {
 
 enum class Family : uint8_t { kNone, kV4, kV6 };
 
-// Which family an address, with or without a prefix length, is of.
+// Returns which family an address, with or without a prefix length, is of.
 Family FamilyOf(std::string_view text) {
   const size_t slash = std::min(text.find('/'), text.size());
   const std::string address(text.substr(0, slash));
@@ -85,7 +85,7 @@ Family FamilyOf(std::string_view text) {
   return v4 ? Family::kV4 : Family::kV6;
 }
 
-// The source of an options that counts: where it is found, for messages, and its value.
+// The source of an option that counts: where it is found, for messages, and its value.
 struct Source {
   std::string key;
   const Value* value = nullptr;
@@ -95,7 +95,7 @@ bool IsEmpty(const Value& value) {
   return (value.IsString() && value.GetStringLength() == 0) || (value.IsArray() && value.Empty());
 }
 
-// runtimeConfig, then args.cni; without a value where both say nothing.
+// Looks in runtimeConfig, then args.cni; the result has no value where both say nothing.
 Source FindSource(const Value& config, const char* key) {
   const Value* runtime = json::Find(config, "runtimeConfig");
   const Value* args = json::Find(config, "args");
@@ -122,7 +122,8 @@ std::optional<Error> ReadMac(const Value& config, Request& request) {
   return BadOptions(source.value != nullptr ? source.key : "MAC in CNI_ARGS", text, kDetails);
 }
 
-// Adds what a list with commas has; false: a part is no address, or the second of its family.
+// Adds what a list with commas has; returns false when a part is no address, or the second of its
+// family.
 bool AddAddresses(std::string_view list, Options& options) {
   while (!list.empty()) {
     const size_t end = std::min(list.find(','), list.size());
@@ -171,8 +172,8 @@ std::optional<Error> ReadMtu(const Value& config, Request& request) {
 
 std::optional<Error> CheckLimit(const char* direction, uint64_t rate, uint64_t burst,
                                 const Request& request) {
-  // In bytes below 4 GiB - 1, as the reference plugin "bandwidth" has it. The burst that CRI-O sets
-  // where a pod says nothing is the greatest that passes.
+  // The highest burst, below 4 GiB - 1 bytes, as the reference plugin "bandwidth" has it. The burst
+  // that CRI-O sets where a pod says nothing is the greatest that passes.
   constexpr uint64_t kBurstLimitBytes = UINT32_MAX;
   const char* rule = nullptr;
   if (burst == 0 && rate != 0) rule = "if rate is set, burst must also be set";

@@ -1,5 +1,5 @@
-// What an ADD is asked for beyond "an address": MAC, addresses, MTU, bandwidth, and what the pod's
-// annotations say (annotations.h). Pure.
+// The options that an ADD is asked for beyond "an address": MAC, addresses, MTU, bandwidth, and
+// what the pod's annotations say (annotations.h). Pure.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 namespace spoke::cni {
 
 // Sets `request.options` from the configuration and from what ParseEnvironment() read. The first
-// that says something counts; for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for
+// that says something counts: for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for
 // bandwidth the configuration's own keys, then runtimeConfig (both as the reference plugins have
 // it). Keys of the last two levels match in any case. Errors: code 7, naming key and value, and for
 // bandwidth the rule and the pod; those of ReadAnnotations().

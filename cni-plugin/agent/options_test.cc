@@ -26,7 +26,7 @@ Outcome Read(const std::string& config, const std::string& mac = "", const std::
   return {request.options, error};
 }
 
-// What an invalid options is answered with: code 7, with the key and the value.
+// Expects what an invalid option is answered with: code 7, with the key and the value.
 void ExpectRefused(const Outcome& outcome, const std::string& key, const std::string& value) {
   ASSERT_TRUE(outcome.error) << key << " " << value;
   EXPECT_EQ(outcome.error->code, kInvalidConfig);
@@ -47,7 +47,7 @@ TEST(ReadOptions, NothingIsAskedByDefault) {
   }
 }
 
-// B34.
+// Covers B34.
 TEST(ReadOptions, TheMacOfTheRuntimeComesBeforeThatOfTheArgs) {
   const std::string both =
       R"({"runtimeConfig":{"mac":"02:00:00:00:00:01"},"args":{"cni":{"mac":"02:00:00:00:00:02"}}})";
@@ -73,7 +73,7 @@ TEST(ReadOptions, AMacMayBeWrittenInThreeWays) {
   ExpectRefused(Read(R"({"args":{"cni":{"mac":"no"}}})"), "args.cni.mac", "no");
 }
 
-// B35.
+// Covers B35.
 TEST(ReadOptions, AddressesComeFromTheFirstSourceThatHasSome) {
   using Addresses = std::vector<std::string>;
   EXPECT_EQ(Read(R"({"runtimeConfig":{"ips":["10.1.0.5/24","fd00::5"]},
@@ -100,7 +100,7 @@ TEST(ReadOptions, WhatIsNoAddressIsNamed) {
   ExpectRefused(Read(R"({"runtimeConfig":{"ips":["10.1.0.5\u0000"]}})"), "runtimeConfig.ips", "10");
 }
 
-// B6.
+// Covers B6.
 TEST(ReadOptions, AnMtuIsWithinWhatIpAndEthernetTake) {
   EXPECT_EQ(Read(R"({"mtu":68})").options.mtu, 68U);
   EXPECT_EQ(Read(R"({"mtu":65535})").options.mtu, 65535U);
@@ -111,7 +111,7 @@ TEST(ReadOptions, AnMtuIsWithinWhatIpAndEthernetTake) {
   }
 }
 
-// B24.
+// Covers B24.
 TEST(ReadOptions, BandwidthKeysMatchInAnyCase) {
   const Bandwidth want{10'000'000, 4294967295, 20'000'000, 4294967295};
   EXPECT_EQ(Read(R"({"runtimeConfig":{"bandwidth":{"IngressRate":10000000,"IngressBurst":4294967295,
@@ -124,7 +124,7 @@ TEST(ReadOptions, BandwidthKeysMatchInAnyCase) {
             want);
 }
 
-// B25, B26, B27, B28.
+// Covers B25, B26, B27, B28.
 TEST(ReadOptions, BandwidthRulesAreThoseOfTheReference) {
   const auto with = [](const std::string& rate, const std::string& burst) {
     return R"({"runtimeConfig":{"bandwidth":{"egressRate":)" + rate + R"(,"egressBurst":)" + burst +
@@ -137,13 +137,13 @@ TEST(ReadOptions, BandwidthRulesAreThoseOfTheReference) {
   ExpectRefused(Read(with("1.5", "8")), "egressRate of pod prod/web", "1.5");
   ExpectRefused(Read(with("\"8M\"", "8")), "egressRate", "8M");
   ExpectRefused(Read(R"({"runtimeConfig":{"bandwidth":[]}})"), "runtimeConfig.bandwidth", "[]");
-  // What CRI-O and containerd put where a pod says nothing.
+  // These are the values that CRI-O and containerd put where a pod says nothing.
   EXPECT_EQ(Read(with("8", "34359738359")).options.bandwidth.egress_burst, 34359738359U);
   EXPECT_EQ(Read(with("8", "4294967295")).options.bandwidth, (Bandwidth{0, 0, 8, 4294967295}));
   EXPECT_EQ(Read(with("0", "0")).options.bandwidth, Bandwidth());
 }
 
-// B29.
+// Covers B29.
 TEST(ReadOptions, TheAdministratorsBandwidthWins) {
   const Outcome outcome = Read(
       R"({"ingressRate":1,"ingressBurst":2,

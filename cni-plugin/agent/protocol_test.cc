@@ -1,5 +1,5 @@
-// What the spec and the reference plugins promise a runtime of every verb, whatever the agent says:
-// errors are one object on standard output, and an exit code.
+// Tests of what the spec and the reference plugins promise a runtime of every verb, whatever the
+// agent says: errors are one object on standard output, and an exit code.
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 class ProtocolTest : public PluginTest {
  protected:
-  // Each error has what the spec says: a version, a code and a message, and exit code 1.
+  // Expects what the spec says each error has: a version, a code and a message, and exit code 1.
   void ExpectError(const Outcome& outcome, int code) {
     EXPECT_EQ(outcome.code, 1);
     const json error = outcome.Json();
@@ -33,7 +33,7 @@ TEST_F(ProtocolTest, A1_VersionNeedsNothingAndReadsNothing) {
   EXPECT_EQ(outcome.Json(),
             (json{{"cniVersion", "1.1.0"},
                   {"supportedVersions", {"0.3.0", "0.3.1", "0.4.0", "1.0.0", "1.1.0"}}}));
-  EXPECT_FALSE(process_.has_read_input);  // A19.
+  EXPECT_FALSE(process_.has_read_input);  // This is A19.
 }
 
 TEST_F(ProtocolTest, A2_VersionTakesTheDummiesOfAProbe) {

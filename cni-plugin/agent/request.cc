@@ -17,9 +17,10 @@ bool IsAlnum(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// What both the reference plugins and the kernel (dev_valid_name() in net/core/dev.c) take: 1 to 15
-// bytes of UTF-8, not "." or "..", no slash, colon or white space, and for terminals' sake no
-// control characters. For the kernel byte A0 is white space, also inside a character.
+// Returns whether both the reference plugins and the kernel (dev_valid_name() in net/core/dev.c)
+// take a name: 1 to 15 bytes of UTF-8, not "." or "..", no slash, colon or white space, and for
+// terminals' sake no control characters. For the kernel byte A0 is white space, also inside a
+// character.
 bool IsInterfaceName(std::string_view name) {
   constexpr size_t kMaxLength = 15;
   if (name.empty() || name.size() > kMaxLength || name == "." || name == "..") return false;
@@ -35,8 +36,8 @@ bool IsInterfaceName(std::string_view name) {
   return true;
 }
 
-// "K=V;K2=V2" as the runtimes write it, in any order. Lenient: what is malformed or unknown must
-// not keep a pod from being attached, and still less from being removed.
+// Reads "K=V;K2=V2" as the runtimes write it, in any order. It is lenient: what is malformed or
+// unknown must not keep a pod from being attached, and still less from being removed.
 void ReadArgs(std::string_view args, Request& request) {
   while (!args.empty()) {
     const size_t end = std::min(args.find(';'), args.size());
@@ -60,9 +61,9 @@ bool IsLowerHex(std::string_view text) {
 
 bool IsZero(std::string_view digits) { return digits.find_first_not_of('0') == digits.npos; }
 
-// "00-<32 digits>-<16 digits>-<2 digits>"
+// Takes "00-<32 digits>-<16 digits>-<2 digits>"
 // (https://www.w3.org/TR/trace-context/#traceparent-header); later versions may have more behind
-// it. Empty for anything else.
+// it. Returns an empty text for anything else.
 std::string_view TraceParent(std::string_view text) {
   constexpr size_t kLength = 55;
   if (text.size() < kLength) return {};
@@ -91,7 +92,7 @@ Expected<Verb> ParseVerb(std::string_view text) {
                "this plugin knows ADD, DEL, CHECK, GC, STATUS and VERSION, in capitals"};
 }
 
-// What names the attachment, for the verbs that are about one.
+// Reads what names the attachment, for the verbs that are about one.
 std::optional<Error> ReadAttachmentVariables(const Environment& environment, Request& request) {
   request.container_id = TextOf(environment, "CNI_CONTAINERID");
   request.ifname = TextOf(environment, "CNI_IFNAME");

@@ -41,7 +41,7 @@ TEST(ParseEnvironment, TakesWhatTheRuntimesSend) {
   EXPECT_EQ(NameOfPod(*request), "pod prod/web");
 }
 
-// B33, C24.
+// Covers B33, C24.
 TEST(ParseEnvironment, NoArgsHoldAnythingUp) {
   for (const char* args : {"", ";", "FOO", "FOO=BAR", "IgnoreUnknown=1;", "=;=;", "A=B=C",
                            "IgnoreUnknown=maybe", "\xFF=\xFF;K8S_POD_NAME=\xFF"}) {
@@ -55,7 +55,7 @@ TEST(ParseEnvironment, NoArgsHoldAnythingUp) {
   EXPECT_EQ(Parse(With(Good(), "CNI_ARGS", "K8S_POD_NAME=\xFF"))->pod.name, "\xEF\xBF\xBD");
 }
 
-// A8.
+// Covers A8.
 TEST(ParseEnvironment, NamesEveryMissingVariableAtOnce) {
   for (const char* command : {"ADD", "CHECK"}) {
     const auto none = Parse({{"CNI_COMMAND", command}});
@@ -67,7 +67,7 @@ TEST(ParseEnvironment, NamesEveryMissingVariableAtOnce) {
               testing::EndsWith("CNI_CONTAINERID, CNI_IFNAME"));
 }
 
-// A2, C4, C5, E5, F6.
+// Covers A2, C4, C5, E5, F6.
 TEST(ParseEnvironment, EachVerbNeedsOnlyItsOwn) {
   Variables no_netns = Good("DEL");
   no_netns.erase("CNI_NETNS");
@@ -81,7 +81,7 @@ TEST(ParseEnvironment, EachVerbNeedsOnlyItsOwn) {
   }
 }
 
-// A9, A10.
+// Covers A9, A10.
 TEST(ParseEnvironment, ContainerIdsAreAsTheSpecHasThem) {
   for (const char* id : {"some-%%container-id", "-a", ".a", "_a", "a b", "a/b", "\xC3\xA9"}) {
     const auto request = Parse(With(Good(), "CNI_CONTAINERID", id));
@@ -94,7 +94,7 @@ TEST(ParseEnvironment, ContainerIdsAreAsTheSpecHasThem) {
   EXPECT_TRUE(Parse(With(Good(), "CNI_CONTAINERID", "default-ct_1.x")).ok());
 }
 
-// A11, A12.
+// Covers A11, A12.
 TEST(ParseEnvironment, InterfaceNamesAreThoseTheKernelTakes) {
   for (const char* name :
        {"sixteen-letters-", ".", "..", "a/b", "a:b", "a b", "a\tb", "a\nb", "a\x0B", "a\xC2\xA0",
@@ -110,7 +110,7 @@ TEST(ParseEnvironment, InterfaceNamesAreThoseTheKernelTakes) {
   }
 }
 
-// A13.
+// Covers A13.
 TEST(ParseEnvironment, CommandsAreInCapitals) {
   for (const char* command : {"add", "Del", "X", "ADD ", "VERSION\n", "\xFF"}) {
     const auto request = Parse(Good(command));

@@ -38,7 +38,7 @@ bool WriteFile(const std::string& path, const std::string& bytes) {
   const os::UniqueFd fd(
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!fd.valid()) return false;
-  errno = ENOSPC;  // What a short write means.
+  errno = ENOSPC;  // A short write means that.
   return ::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
 }
 
@@ -59,8 +59,9 @@ std::optional<Error> LeaveTombstone(const std::string& socket, const Request& de
   if (!MakeFolder(folder)) return Failed(folder, errno);
   const std::string path = folder + "/" + TombstoneName(del.container_id, del.ifname);
   const std::string temporary = folder + "/." + Hex(del.attempt);
-  // A reader takes only names that do not begin with a dot, so it never sees half of one. It is not
-  // synced: the folder is on tmpfs, and what a power cut takes is gone from the kernel as well.
+  // A reader takes only names that do not begin with a dot, so it never sees half of one. The file
+  // is not synced: the folder is on tmpfs, and what a power cut takes is gone from the kernel as
+  // well.
   if (!WriteFile(temporary, EncodeRequest(del)) ||
       std::rename(temporary.c_str(), path.c_str()) != 0) {
     const int error = errno;

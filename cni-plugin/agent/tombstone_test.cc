@@ -58,7 +58,7 @@ TEST(Tombstone, TheAgentFindsTheDelUnderTheAttachmentsName) {
   EXPECT_EQ(ModeOf(path), 0600U);
 }
 
-// FNV-1a, 64 bits, of "aaa\0eth0" and "a\0b": the agent looks for the same names.
+// The names are FNV-1a, 64 bits, of "aaa\0eth0" and "a\0b": the agent looks for the same names.
 TEST(Tombstone, NamesAreAsAgreed) {
   EXPECT_EQ(TombstoneName("aaa", "eth0"), "5e393ab872927be7");
   EXPECT_EQ(TombstoneName("a", "b"), "e5d29919042666b2");
@@ -84,7 +84,7 @@ TEST(Tombstone, WhereItCannotBeWrittenNothingIsLeft) {
   const auto error = LeaveTombstone(dir.File("cni.sock"), Del("aaa"));
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code, kTryAgainLater);
-  // A folder in the way of the file itself.
+  // A folder is in the way of the file itself.
   fs::remove(dir.File("tombstones"));
   fs::create_directories(dir.File("tombstones/" + TombstoneName("aaa", "eth0") + "/x"));
   EXPECT_TRUE(LeaveTombstone(dir.File("cni.sock"), Del("aaa")));

@@ -7,13 +7,13 @@
 namespace spoke::cni {
 namespace {
 
-// Wire types: https://protobuf.dev/programming-guides/encoding/
+// The wire types of https://protobuf.dev/programming-guides/encoding/
 constexpr uint32_t kVarint = 0;
 constexpr uint32_t kFixed64 = 1;
 constexpr uint32_t kBytes = 2;
 constexpr uint32_t kFixed32 = 5;
 
-// ---- Writing. As proto3 has it, what is empty or 0 is left out.
+// ---- Writing. Proto3 leaves out what is empty or 0.
 
 void PutVarint(uint64_t value, std::string& out) {
   while (value >= 0x80) {
@@ -39,7 +39,7 @@ void PutText(uint32_t field, std::string_view text, std::string& out) {
   if (!text.empty()) PutMessage(field, text, out);
 }
 
-// A message that is left out when it would be empty.
+// Writes a message, which is left out when it would be empty.
 void PutIfAny(uint32_t field, std::string_view bytes, std::string& out) {
   PutText(field, bytes, out);
 }
@@ -101,8 +101,8 @@ std::string Encode(const Attachment& attachment) {
 struct Field {
   uint32_t number = 0;
   uint32_t type = 0;
-  uint64_t value = 0;      // kVarint.
-  std::string_view bytes;  // kBytes.
+  uint64_t value = 0;      // The value of kVarint.
+  std::string_view bytes;  // The bytes of kBytes.
 
   bool IsNumber(uint32_t wanted) const { return number == wanted && type == kVarint; }
   bool IsBytes(uint32_t wanted) const { return number == wanted && type == kBytes; }
@@ -130,7 +130,7 @@ bool Skip(std::string_view& in, uint64_t count) {
   return true;
 }
 
-// The next field of a message that is not over.
+// Reads the next field of a message that is not over.
 bool TakeField(std::string_view& in, Field& field) {
   uint64_t tag = 0;
   if (!TakeVarint(in, kShortBits, tag) || tag > UINT32_MAX || tag >> 3U == 0) return false;
@@ -161,7 +161,7 @@ bool ReadText(const Field& field, std::string& text) {
 
 bool ReadNothing(const Field& /*field*/) { return true; }
 
-// Calls `read` for each field; false as soon as one is malformed.
+// Calls `read` for each field; returns false as soon as one is malformed.
 template <typename Read>
 bool ReadFields(std::string_view in, Read read) {
   Field field;
@@ -228,7 +228,7 @@ std::string EncodeRequest(const Request& request) {
 std::optional<AgentResponse> DecodeResponse(std::string_view bytes) {
   using Outcome = AgentResponse::Outcome;
   AgentResponse response;
-  // A oneof: the last outcome counts, and one that comes twice is merged.
+  // This is a oneof: the last outcome counts, and one that comes twice is merged.
   const auto choose = [&](Outcome outcome) {
     if (response.outcome == outcome) return;
     response = AgentResponse{.outcome = outcome, .attachment = {}, .error = {}};

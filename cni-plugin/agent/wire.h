@@ -1,7 +1,8 @@
-// What plugin and agent say to each other (proto/spoke/v1/cni.proto), in protobuf's encoding. Pure.
+// The messages of plugin and agent to each other (proto/spoke/v1/cni.proto), in protobuf's
+// encoding. Pure.
 //
-// A codec of its own, for protobuf's library costs an exec more than its work (ADR 11). What the
-// proto file gains is added here; wire_test.cc compares each field with the generated classes.
+// The codec is our own, since protobuf's library costs an exec more than its work (ADR 11). What
+// the proto file gains is added here; wire_test.cc compares each field with the generated classes.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ struct PodReference {
 };
 
 struct Bandwidth {
-  uint64_t ingress_rate = 0;   // Bits a second.
-  uint64_t ingress_burst = 0;  // Bits.
+  uint64_t ingress_rate = 0;   // The rate in bits a second.
+  uint64_t ingress_burst = 0;  // The burst in bits.
   uint64_t egress_rate = 0;
   uint64_t egress_burst = 0;
 
@@ -63,8 +64,8 @@ struct AttachmentRef {
 };
 
 struct PodAddress {
-  std::string address;  // CIDR notation.
-  std::string gateway;  // Empty: this interface has no default route.
+  std::string address;  // The address in CIDR notation.
+  std::string gateway;  // The gateway; empty: this interface has no default route.
 
   bool operator==(const PodAddress&) const = default;
 };
@@ -79,7 +80,7 @@ struct Attachment {
   bool operator==(const Attachment&) const = default;
 };
 
-// What plugins before this one in the chain have answered, as JSON in the shape that
+// The answers of plugins before this one in the chain, as JSON in the shape that
 // `Request::cni_version` has: the elements of the three lists, separated by commas.
 struct ChainedResult {
   unsigned interface_count = 0;
@@ -94,8 +95,8 @@ struct Expectation {
   Attachment attachment;
 };
 
-// What the runtime asks, from its environment and the configuration; and of that what the agent is
-// asked.
+// The request of the runtime, from its environment and the configuration; and the part of it that
+// the agent is asked.
 struct Request {
   Verb verb = Verb::kVersion;
   std::string container_id;
@@ -104,37 +105,39 @@ struct Request {
   PodReference pod;
   int64_t deadline_monotonic_ms = 0;
   uint64_t attempt = 0;
-  std::string netns;                                // Path; may be empty for DEL.
-  std::string trace_parent;                         // Well-formed, or empty.
-  Options options;                                  // ADD.
-  std::optional<Attachment> expected;               // CHECK: the one of `expectations`.
-  std::optional<std::vector<AttachmentRef>> valid;  // GC; nullopt: the runtime does not say.
+  std::string netns;                   // The path; may be empty for DEL.
+  std::string trace_parent;            // The trace parent, well-formed or empty.
+  Options options;                     // The options of an ADD.
+  std::optional<Attachment> expected;  // The attachment of a CHECK: the one of `expectations`.
+  // The attachments of a GC; nullopt: the runtime does not say.
+  std::optional<std::vector<AttachmentRef>> valid;
   std::string plugin_version;
 
-  // What stays in the plugin.
-  std::string args_mac;  // CNI_ARGS MAC and IP, as they are.
+  // The fields from here on stay in the plugin.
+  std::string args_mac;  // The MAC and IP of CNI_ARGS, as they are.
   std::string args_ip;
-  std::string cni_version;                     // Empty until it is known to be supported.
-  std::string socket = "/run/spoke/cni.sock";  // The agent's.
-  int add_timeout_ms = 20'000;                 // Below what containerd and CRI-O give an ADD.
-  ChainedResult chained;                       // ADD.
-  std::string dns = "{}";                      // ADD: an object of JSON.
-  std::vector<Expectation> expectations;       // CHECK: at least one.
+  std::string cni_version;  // The version; empty until it is known to be supported.
+  std::string socket = "/run/spoke/cni.sock";  // The agent's socket.
+  int add_timeout_ms = 20'000;  // The time for an ADD, below what containerd and CRI-O give it.
+  ChainedResult chained;        // The result of an ADD before this plugin.
+  std::string dns = "{}";       // The DNS settings of an ADD: an object of JSON.
+  std::vector<Expectation> expectations;  // The expectations of a CHECK: at least one.
 };
 
 struct AgentResponse {
   enum class Outcome : uint8_t { kNone = 0, kAttachment = 1, kError = 2, kDone = 3 };
   Outcome outcome = Outcome::kNone;
-  Attachment attachment;  // kAttachment.
-  Error error;            // kError.
+  Attachment attachment;  // The value of kAttachment.
+  Error error;            // The value of kError.
 };
 
-// A path that is not UTF-8 is left out: the agent could not find it in its journal again.
+// Encodes the request. A path that is not UTF-8 is left out: the agent could not find it in its
+// journal again.
 std::string EncodeRequest(const Request& request);
 
-// nullopt: not a CniResponse. Fields it does not know are passed over. What it takes, protobuf
-// takes for the same; of what protobuf takes it refuses groups, and varints longer than they may
-// be.
+// Decodes a response; nullopt: not a CniResponse. Fields it does not know are passed over. What it
+// takes, protobuf takes for the same; it refuses groups, and varints longer than they may be, which
+// protobuf takes.
 std::optional<AgentResponse> DecodeResponse(std::string_view bytes);
 
 }  // namespace spoke::cni

@@ -1,4 +1,4 @@
-// The codec against protobuf's own, field by field.
+// Tests of the codec against protobuf's own, field by field.
 #include "cni-plugin/agent/wire.h"
 
 #include "gtest/gtest.h"
@@ -75,7 +75,7 @@ TEST(EncodeRequest, ProtobufReadsEachField) {
   want.add_valid()->set_container_id("bbb");
   want.mutable_valid(1)->set_ifname("net1");
   EXPECT_EQ(parsed.SerializeAsString(), want.SerializeAsString());
-  // And what protobuf writes is, for these messages, what we write.
+  // For these messages, what protobuf writes is what we write.
   EXPECT_EQ(EncodeRequest(FullRequest()), want.SerializeAsString());
 }
 
@@ -135,7 +135,7 @@ TEST(DecodeResponse, PassesOverFieldsOfLaterReleases) {
        {std::string("\xA0\x06\x96\x01"), std::string("\xA2\x06\x02xy"),
         std::string("\xA5\x06\x01\x02\x03\x04"),
         std::string("\xA1\x06\x01\x02\x03\x04\x05\x06\x07\x08"),
-        std::string("\x08\x01")}) {  // The last: a known field of another type.
+        std::string("\x08\x01")}) {  // The last one is a known field of another type.
     const auto decoded = DecodeResponse(unknown + std::string("\x1A\x00", 2));
     ASSERT_TRUE(decoded);
     EXPECT_EQ(decoded->outcome, AgentResponse::Outcome::kDone);
@@ -146,8 +146,8 @@ TEST(DecodeResponse, RefusesWhatIsMalformed) {
   const std::string cases[] = {
       "\xFF",                                                  // A tag that does not end.
       std::string("\x00", 1),                                  // Field 0.
-      "\x12\x05\x08",                                          // Longer than there is.
-      "\x12\x02\x12\x05",                                      // The same inside.
+      "\x12\x05\x08",                                          // This is longer than there is.
+      "\x12\x02\x12\x05",                                      // This is the same inside.
       "\x12\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01",          // A length near 2^64.
       "\x12\x0B\x08\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x7F",  // A varint over 64 bits.
       "\x12\x03\x12\x01\xFF",                                  // Text that is not UTF-8.

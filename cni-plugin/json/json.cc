@@ -9,7 +9,7 @@
 namespace spoke::cni::json {
 namespace {
 
-// Where RapidJSON's writer puts what it prints.
+// The place where RapidJSON's writer puts what it prints.
 class Appender {
  public:
   using Ch = char;
@@ -22,7 +22,7 @@ class Appender {
   std::string& out_;
 };
 
-// Looked at before parsing, since the parser would take any depth.
+// Looks at the depth before parsing, since the parser would take any.
 bool IsShallow(std::string_view text) {
   int depth = 0;
   bool quoted = false;

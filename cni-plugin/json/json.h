@@ -8,7 +8,8 @@
 #include <string>
 #include <string_view>
 
-// The library's own is assert(), which is silent in some builds and drags stdio into others.
+// This replaces the library's own, which is assert(): that is silent in some builds and drags stdio
+// into others.
 #define RAPIDJSON_ASSERT(condition) ((condition) ? static_cast<void>(0) : std::abort())
 #include <rapidjson/document.h>
 
@@ -16,7 +17,7 @@ namespace spoke::cni::json {
 
 using Value = rapidjson::Value;
 
-// What Parse() fills; its values live as long. A configuration takes one or two chunks of memory.
+// The memory that Parse() fills; its values live as long. A configuration takes one or two chunks.
 struct DocumentMemory {
   static constexpr size_t kChunkBytes = 4096;
   rapidjson::MemoryPoolAllocator<> pool{kChunkBytes};
@@ -26,23 +27,25 @@ class Document : private DocumentMemory, public rapidjson::Document {
   Document() : rapidjson::Document(&pool) {}
 };
 
-// Deeper than any configuration; so deep may what is parsed be printed by recursion.
+// The greatest depth, deeper than any configuration; so deep may what is parsed be printed by
+// recursion.
 inline constexpr int kMaxDepth = 64;
 
-// False: `text` is not one JSON value, not UTF-8, has a number that no double holds, or is nested
-// deeper than kMaxDepth.
+// Returns false when `text` is not one JSON value, not UTF-8, has a number that no double holds, or
+// is nested deeper than kMaxDepth.
 bool Parse(std::string_view text, Document& document);
 
-// The value of a key; nullptr where `object` has no such key, only a null, or is no object.
+// Returns the value of a key; nullptr where `object` has no such key, only a null, or is no object.
 const Value* Find(const Value& object, std::string_view key);
 
-// As Find(), whatever the case of ASCII letters: containerd writes "IngressRate" for "ingressRate".
+// Returns what Find() returns, ignoring the case of ASCII letters: containerd writes "IngressRate"
+// for "ingressRate".
 const Value* FindAnyCase(const Value& object, std::string_view key);
 
-// Whether the key is there at all, if only with a null.
+// Returns whether the key is there at all, if only with a null.
 bool Has(const Value& object, std::string_view key);
 
-// A string's bytes; empty for anything else. Borrowed from `value`.
+// Returns a string's bytes; empty for anything else. Borrowed from `value`.
 std::string_view TextOf(const Value* value);
 
 // Appends `text` as a JSON string; bytes that are not UTF-8 become U+FFFD.

@@ -30,7 +30,8 @@ TEST(ParseJson, DepthIsCapped) {
   EXPECT_FALSE(Parse(Nested(1 << 19), document));
   EXPECT_FALSE(Parse(std::string(1 << 20, '{'), document));
   EXPECT_TRUE(
-      Parse("\"" + std::string(1000, '[') + "\\\"{\"", document));  // In a string it is text.
+      // The brackets in a string are text.
+      Parse("\"" + std::string(1000, '[') + "\\\"{\"", document));
 }
 
 TEST(FindInJson, TheLastOfSeveralCountsAndNullIsAbsent) {

@@ -10,10 +10,10 @@ namespace spoke::cni {
 
 bool IsUtf8(std::string_view text);
 
-// `text` with U+FFFD in the place of each byte that belongs to no character.
+// Returns `text` with U+FFFD in the place of each byte that belongs to no character.
 std::string ToUtf8(std::string_view text);
 
-// White space as Unicode's property White_Space has it.
+// Tells white space as Unicode's property White_Space has it.
 bool IsWhiteSpace(uint32_t character);
 
 }  // namespace spoke::cni

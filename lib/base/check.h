@@ -1,5 +1,6 @@
 // CHECK: a broken invariant names itself and ends the program, in release builds too. A restart is
-// cheap; two pods on one address are not. Never for what the world can cause: that is a Status.
+// cheap; two pods on one address are not. It is never for what the world can cause: that is a
+// Status.
 #pragma once
 
 #include <cstdio>

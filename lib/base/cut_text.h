@@ -7,8 +7,8 @@
 
 namespace spoke::base {
 
-// The first bytes of UTF-8 text `text`, at most `most`, and never a part of a character: protobuf
-// refuses such text, and terminals show rubbish.
+// Returns the first bytes of UTF-8 text `text`, at most `most`, and never a part of a character:
+// protobuf refuses such text, and terminals show rubbish.
 inline std::string CutText(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0U) == 0x80U) --most;

@@ -5,7 +5,7 @@
 namespace spoke::base {
 namespace {
 
-// From the test vectors of draft-eastlake-fnv.
+// These are from the test vectors of draft-eastlake-fnv.
 static_assert(Fnv1a("") == 0xCBF29CE484222325ULL);
 static_assert(Fnv1a("a") == 0xAF63DC4C8601EC8CULL);
 static_assert(Fnv1a("foobar") == 0x85944171F73967E8ULL);

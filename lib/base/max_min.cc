@@ -7,7 +7,7 @@
 namespace spoke::base {
 namespace {
 
-// What one claimant gets at the water level `level`, which is a share for a weight of 1.
+// The share that one claimant gets at the water level `level`, which is a share for a weight of 1.
 struct Bounds {
   double low = 0;
   double high = 0;
@@ -25,7 +25,7 @@ Bounds BoundsOf(const Claimant& claimant) {
 // A level at which somebody's share begins to rise (its min is reached), or stops (its demand is).
 struct Turn {
   double level = 0;
-  double weight = 0;  // Joins those that rise; negative: leaves them.
+  double weight = 0;  // The weight that joins those that rise; negative: that leaves them.
 };
 
 // The level at which all shares together are `capacity`; they are more at the highest one.

@@ -7,10 +7,10 @@
 namespace spoke::base {
 
 struct Claimant {
-  double demand = 0;  // What it could use, at most.
-  double weight = 1;  // Above 0.
-  double min = 0;     // Comes first, as far as the demand goes.
-  double max = 0;     // Never gets more. 0: no such bound.
+  double demand = 0;  // The most that it could use.
+  double weight = 1;  // The weight is above 0.
+  double min = 0;     // The part that comes first, as far as the demand goes.
+  double max = 0;     // The most that it may get; 0: no such bound.
 };
 
 // A share for each, in the same order: not above demand and max; not below min as long as demand is

@@ -37,7 +37,7 @@ TEST(WeightedMaxMin, GivesAllThatIsAskedForWhenThereIsEnough) {
   EXPECT_EQ(WeightedMaxMin(100, claimants), (std::vector<double>{10, 20, 0}));
 }
 
-TEST(WeightedMaxMin, AssignsWhatOneDoesNotUse) {
+TEST(WeightedMaxMin, OthersGetWhatOneDoesNotUse) {
   const std::vector<Claimant> claimants = {{.demand = 10}, {.demand = 90}, {.demand = 90}};
   EXPECT_EQ(WeightedMaxMin(100, claimants), (std::vector<double>{10, 45, 45}));
 }
@@ -79,7 +79,7 @@ TEST(WeightedMaxMin, KeepsItsLaws) {
       lows += std::min(claimant.min, HighOf(claimant));
     }
     ASSERT_NEAR(Sum(shares), std::min(capacity, highs), 1e-6) << "nothing is left lying";
-    // The level of those that could rise; nobody above it got more than its min.
+    // The level of those that could rise. Nobody above it got more than its min.
     double lowest_hungry = 1e18;
     for (size_t i = 0; i < shares.size(); ++i) {
       ASSERT_LE(shares[i], HighOf(claimants[i]) + 1e-9);

@@ -8,8 +8,8 @@
 
 namespace spoke::base {
 
-// How many bytes the first character of `text` has, and which it is; 0: there is none, or it is not
-// UTF-8 (a surrogate, an overlong form or anything above U+10FFFF).
+// Returns how many bytes the first character of `text` has, and which it is; 0: there is none, or
+// it is not UTF-8 (a surrogate, an overlong form or anything above U+10FFFF).
 inline size_t DecodeUtf8(std::string_view text, uint32_t& character) {
   if (text.empty()) return 0;
   const auto first = static_cast<uint8_t>(text[0]);

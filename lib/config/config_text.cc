@@ -23,7 +23,8 @@ struct ConfigDocument {
 
 namespace {
 
-constexpr size_t kMaxComparedKey = 64;  // Bytes; nobody mistypes a longer one.
+// The longest key that is compared, in bytes; nobody mistypes a longer one.
+constexpr size_t kMaxComparedKey = 64;
 constexpr size_t kMaxListedKeys = 12;
 
 std::string_view NameOf(YamlKind kind) {
@@ -40,7 +41,7 @@ std::string_view NameOf(YamlKind kind) {
   return "unknown";
 }
 
-// Why `node` is not what was wanted; `want` completes "must be ...".
+// Says why `node` is not what was wanted; `want` completes "must be ...".
 std::string WrongKind(const YamlNode& node, std::string_view want) {
   if (node.kind == YamlKind::kEmpty) {
     return fmt::format("has no value: it must be {}; remove the key to get the default", want);
@@ -95,7 +96,8 @@ std::string UnknownKey(const std::string& key, const std::set<std::string>& know
   return fmt::format("unknown key; known here: {}", list);
 }
 
-// Keys nobody asked for, in every map that was read. Recursion ends at kMaxConfigDepth.
+// Takes down the keys nobody asked for, in every map that was read. Recursion ends at
+// kMaxConfigDepth.
 // NOLINTNEXTLINE(misc-no-recursion)
 void FindUnknown(const YamlNode& node, const std::string& path, std::vector<Mistake>* mistakes) {
   for (size_t i = 0; i < node.items.size(); ++i) {

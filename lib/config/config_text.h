@@ -67,49 +67,51 @@ class ConfigMap {
   // The line of the map's first key, and "pools[1]" (empty for the root), for messages of others.
   int line() const;
   const std::string& path() const { return path_; }
-  // The line of `key`, or of the map where it is absent; and of the item with that number in the
-  // list behind `key`, or of `key` where there is none.
+  // Returns the line of `key`, or of the map where it is absent. The second one returns the line of
+  // the item with that number in the list behind `key`, or of `key` where there is none.
   int LineOf(std::string_view key) const;
   int LineOf(std::string_view key, size_t item) const;
 
-  // Whether the key is there, whatever it holds; the key counts as known.
+  // Returns whether the key is there, whatever it holds; the key counts as known.
   bool Has(std::string_view key) const;
-  // The name under which a key that was renamed is to be read: `old_key` where only that is there,
-  // with a warning that names `key`; else `key`. Both are a mistake.
+  // Returns the name under which a key that was renamed is to be read: `old_key` where only that is
+  // there, with a warning that names `key`; else `key`. It is a mistake to have both.
   std::string_view Renamed(std::string_view old_key, std::string_view key) const;
-  // Whether `[]` stands behind the key: for lists that must not be empty when they are given.
+  // Returns whether `[]` stands behind the key: for lists that must not be empty when they are
+  // given.
   bool IsEmptyList(std::string_view key) const;
   // All keys in the order of the file, for maps whose keys are data, such as names; they are known
   // once read. Read each with one of the readers below.
   std::vector<std::string> Keys() const;
 
-  // Text, in quotes or not. An empty text ("") is a mistake: leave the key out to get the default.
+  // Reads text, in quotes or not. An empty text ("") is a mistake: leave the key out to get the
+  // default.
   void String(std::string_view key, std::string* out, Need need) const;
-  // true or false and no other word for it: the "no" of YAML 1.1 has been taken for Norway.
+  // Reads true or false and no other word for it: the "no" of YAML 1.1 has been taken for Norway.
   void Bool(std::string_view key, bool* out, Need need) const;
-  // A whole decimal number, not in quotes.
+  // Reads a whole decimal number, not in quotes.
   void Uint32(std::string_view key, uint32_t* out, Need need, Limits<uint32_t> limits = {}) const;
-  // A finite decimal number, not in quotes.
+  // Reads a finite decimal number, not in quotes.
   void Double(std::string_view key, double* out, Need need, Limits<double> limits = {}) const;
-  // A number and a unit of h, m, s, ms, us, ns: "30s", "250ms", "1h30m". The unit is required, even
-  // for zero ("0s"). Finite; negative only where `limits` allows it.
+  // Reads a number and a unit of h, m, s, ms, us, ns: "30s", "250ms", "1h30m". The unit is
+  // required, even for zero ("0s"). It is finite, and negative only where `limits` allows it.
   void Duration(std::string_view key, absl::Duration* out, Need need,
                 DurationLimits limits = {}) const;
 
-  // A map, for its own readers.
+  // Returns a map, for its own readers.
   ConfigMap Map(std::string_view key, Need need) const;
-  // A list of maps. Items that are not maps are mistakes and left out. An empty list ([]) is a
-  // list: whether nothing is allowed is the caller's to say.
+  // Returns a list of maps. Items that are not maps are mistakes and left out. An empty list ([])
+  // is a list: whether nothing is allowed is the caller's to say.
   std::vector<ConfigMap> MapList(std::string_view key, Need need) const;
-  // A list of non-empty texts; `*out` changes only when the whole list is right.
+  // Reads a list of non-empty texts; `*out` changes only when the whole list is right.
   void StringList(std::string_view key, std::vector<std::string>* out, Need need) const;
 
-  // Text that `parse` understands: addresses, CIDR blocks, one of a set of words. Its message
+  // Reads text that `parse` understands: addresses, CIDR blocks, one of a set of words. Its message
   // becomes the mistake, so it should show the text and what is allowed. On success `parse` has
   // stored the value.
   using ParseText = std::function<absl::Status(std::string_view text)>;
   void Custom(std::string_view key, Need need, const ParseText& parse) const;
-  // The same for each item of a list, with the item's own line.
+  // Does the same for each item of a list, with the item's own line.
   void CustomList(std::string_view key, Need need, const ParseText& parse) const;
 
   // Takes down a mistake of the caller's finding (two pools overlap) at the line of `key`, or of
@@ -120,11 +122,12 @@ class ConfigMap {
   friend class ConfigText;
   ConfigMap(ConfigDocument* document, const YamlNode* node, std::string path);
 
-  // The value of `key` when it is of `kind`, else nullptr, with the mistake noted.
+  // Returns the value of `key` when it is of `kind`, else nullptr, with the mistake noted.
   const YamlNode* Value(std::string_view key, Need need, YamlKind kind) const;
-  // Its text, likewise; `what` is what the key holds ("true or false").
+  // Returns the key's text, or nullptr with the mistake noted; `what` is what the key holds ("true
+  // or false").
   const YamlNode* PlainText(std::string_view key, Need need, std::string_view what) const;
-  // Whether the list is there and `parse` took each of its items.
+  // Returns whether the list is there and `parse` took each of its items.
   bool ReadTexts(std::string_view key, Need need, const ParseText& parse) const;
   void Note(int line, std::string path, std::string message) const;
 
@@ -136,14 +139,14 @@ class ConfigMap {
 // The document: owns the tree and the mistakes. Movable; views stay valid. Not thread-safe.
 class ConfigText {
  public:
-  // Always gives an object; what is wrong with `text` is in Finish(). `file` is the name shown.
+  // Always returns an object; what is wrong with `text` is in Finish(). `file` is the name shown.
   // Values may name what `variables` knows (variables.h); without it they stand for themselves.
   static ConfigText Parse(std::string_view text, std::string file,
                           const VariableLookup& variables = {});
 
-  // The same for each document of a file that may hold several, divided by "---"; those that hold
-  // nothing are left out. Lines are those of the file. At least one; one that cannot be read is the
-  // last.
+  // Does the same for each document of a file that may hold several, divided by "---"; those that
+  // hold nothing are left out. Lines are those of the file. There is at least one; one that cannot
+  // be read is the last.
   static std::vector<ConfigText> ParseAll(std::string_view text, const std::string& file);
 
   ConfigText(ConfigText&&) noexcept;
@@ -153,12 +156,12 @@ class ConfigText {
   // The outermost map; not present() when the text could not be parsed.
   ConfigMap Root() const;
 
-  // OK, or kInvalidArgument with one line a mistake, by line; at most kMaxMistakes of them, then a
-  // count. Call it once everything is read: a key nobody has asked for by now is unknown. A second
-  // call gives the same.
+  // Returns OK, or kInvalidArgument with one line a mistake, by line; at most kMaxMistakes of them,
+  // then a count. Call it once everything is read: a key nobody has asked for by now is unknown. A
+  // second call gives the same.
   absl::Status Finish() const;
 
-  // The same one by one and without a limit, for callers that have more to add.
+  // Returns the same one by one and without a limit, for callers that have more to add.
   std::vector<Mistake> Mistakes() const;
 
   // What was read all the same, and should be changed: keys under an old name, in the order in

@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// What Finish() says, "" for OK.
+// Returns what Finish() says, "" for OK.
 std::string Mistakes(const ConfigText& config) {
   const absl::Status status = config.Finish();
   if (!status.ok()) {
@@ -142,7 +142,7 @@ TEST(ConfigText, ReportsEveryMistakeAtOnceInTheOrderOfTheFile) {
 struct Case {
   std::string name;
   std::string text;
-  std::string want;  // Part of the one mistake.
+  std::string want;  // A part of the one mistake.
 };
 
 class RefusedFieldTest : public testing::TestWithParam<Case> {};

@@ -1,4 +1,5 @@
-// The `health:` key that server and agent have in common. Pure, but for the directory it asks for.
+// The `health:` key that server and agent have in common. Pure, except that it looks for a
+// directory.
 #pragma once
 
 #include <functional>

@@ -10,7 +10,7 @@ namespace spoke::config {
 // files can be read is found out when they are used.
 void ReadTls(const ConfigMap& root, rpc::TlsFiles* tls);
 
-// The same for a program that can get its files itself: with `enroll` in `root`, `tls` becomes
+// Does the same for a program that can get its files itself: with `enroll` in `root`, `tls` becomes
 // `enrolled`, and a map `tls` is a mistake, since two sets of files would contradict each other.
 void ReadTlsOrEnrolled(const ConfigMap& root, const rpc::TlsFiles& enrolled, rpc::TlsFiles* tls);
 

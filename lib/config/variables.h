@@ -16,13 +16,14 @@
 
 namespace spoke::config {
 
-// What the variable holds, nullopt when it is not set.
+// Returns what the variable holds, nullopt when it is not set.
 using VariableLookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-inline constexpr size_t kMaxVariableBytes = 4096;  // Of what one holds; a path has at most that.
+// The most that a variable may hold; a path has at most that.
+inline constexpr size_t kMaxVariableBytes = 4096;
 
-// `text` with its variables replaced. Errors: kInvalidArgument, with what to do (malformed; not
-// set; what it holds is too long, or has control characters or bytes that are not UTF-8).
+// Returns `text` with its variables replaced. Errors: kInvalidArgument, with what to do (malformed;
+// not set; what it holds is too long, or has control characters or bytes that are not UTF-8).
 absl::StatusOr<std::string> ExpandVariables(std::string_view text, const VariableLookup& lookup);
 
 }  // namespace spoke::config

@@ -36,8 +36,8 @@ bool IsForbiddenControl(char c) {
   return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7F;
 }
 
-// What yaml-cpp would pass over in silence: it takes byte 0x04 for the end of the file, replaces
-// what is not UTF-8, guesses at UTF-16, and lets a tab change the shape of the tree.
+// Refuses what yaml-cpp would pass over in silence: it takes byte 0x04 for the end of the file,
+// replaces what is not UTF-8, guesses at UTF-16, and lets a tab change the shape of the tree.
 bool CheckBytes(std::string_view text, std::vector<Mistake>* mistakes) {
   int line = 1;
   bool indentation = true;
@@ -63,7 +63,7 @@ bool CheckBytes(std::string_view text, std::vector<Mistake>* mistakes) {
   return true;
 }
 
-// Whether a quoted text that begins at `at` has its closing quote.
+// Returns whether a quoted text that begins at `at` has its closing quote.
 bool IsClosed(std::string_view text, size_t at) {
   const char quote = text[at];
   for (size_t i = at + 1; i < text.size(); ++i) {
@@ -78,7 +78,7 @@ bool IsClosed(std::string_view text, size_t at) {
   return false;
 }
 
-// Builds the tree from yaml-cpp's events. Not from its nodes: those have resolved aliases and
+// Builds the tree from yaml-cpp's events. Its nodes would not do: those have resolved aliases and
 // dropped duplicate keys by the time one can look at them.
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -215,7 +215,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YamlKind kind) {
-    // The tag is "?" here too; "!" would be one somebody wrote.
+    // The tag is "?" here too; "!" would be one that somebody wrote.
     RefuseDecoration(mark, tag, anchor);
     if (TakesKey()) Stop(LineOf(mark), "a key must be text, not a map or a list");
     if (open_.size() >= kMaxConfigDepth) {

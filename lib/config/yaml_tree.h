@@ -18,27 +18,31 @@
 namespace spoke::config {
 
 inline constexpr size_t kMaxConfigBytes = 1UL << 20;  // The largest real file has a few kilobytes.
-inline constexpr size_t kMaxConfigDepth = 32;         // Maps and lists inside each other.
-inline constexpr size_t kMaxConfigDocuments = 4096;   // Of one file; each costs a tree.
+// The greatest depth of maps and lists inside each other.
+inline constexpr size_t kMaxConfigDepth = 32;
+// The most documents of one file; each costs a tree.
+inline constexpr size_t kMaxConfigDocuments = 4096;
 
 enum class YamlKind { kEmpty, kText, kList, kMap };
 
 struct YamlEntry;
 
 struct YamlNode {
-  // The position of `key`, or nullptr.
+  // Returns the position of `key`, or nullptr.
   const YamlEntry* Find(const std::string& key) const;
 
   YamlKind kind = YamlKind::kEmpty;
-  int line = 1;  // 1 is the first.
+  int line = 1;  // The line; the first is 1.
   bool quoted = false;
-  bool refused = false;            // A mistake of it is on record: readers pass it over.
-  std::string text;                // kText.
-  std::vector<YamlNode> items;     // kList.
-  std::vector<YamlEntry> entries;  // kMap, in the order of the file; keys are unique.
+  bool refused = false;         // A mistake of this node is on record: readers pass it over.
+  std::string text;             // The content of a kText.
+  std::vector<YamlNode> items;  // The content of a kList.
+  // The content of a kMap, in the order of the file; keys are unique.
+  std::vector<YamlEntry> entries;
   std::map<std::string, size_t> index_by_key;
 
-  // What readers asked this map for: the keys its owner knows. Mutable, since asking is reading.
+  // The keys that readers asked this map for, which its owner knows. Mutable, since asking is
+  // reading.
   mutable bool opened = false;
   mutable std::set<std::string> asked;
 };
@@ -49,30 +53,31 @@ struct YamlEntry {
   YamlNode value;
 };
 
-// "map" and the path of the key in it, as mistakes show it.
+// Returns "map" and the path of the key in it, as mistakes show it.
 std::string JoinPath(std::string_view map, std::string_view key);
 std::string JoinPath(std::string_view list, size_t item);
 
-// `text` in double quotes on one line: long text is cut, control characters are escaped.
+// Returns `text` in double quotes on one line: long text is cut, control characters are escaped.
 std::string Quoted(std::string_view text);
 
-// Whether `text` is UTF-8 without control characters, a tab excepted.
+// Returns whether `text` is UTF-8 without control characters, a tab excepted.
 bool IsPlainText(std::string_view text);
 
-// Parses `text`, appending to `mistakes`. True when `*root` is a whole tree, though it may lack
-// what was refused; false when the text has no readable shape, and then `*root` is not to be used.
+// Parses `text`, appending to `mistakes`. Returns true when `*root` is a whole tree, though it may
+// lack what was refused; false when the text has no readable shape, and then `*root` is not to be
+// used.
 bool ParseYaml(std::string_view text, YamlNode* root, std::vector<Mistake>* mistakes);
 
 // One of the documents of a file, which "---" divides. Lines count from the start of the file.
 struct YamlDocument {
   YamlNode root;
-  bool whole = false;             // False: `root` is not to be used, and `mistakes` says why.
-  std::vector<Mistake> mistakes;  // Of this document.
+  bool whole = false;  // If this is false, `root` is not to be used, and `mistakes` says why.
+  std::vector<Mistake> mistakes;  // The mistakes of this document.
 };
 
 // Parses all of `text`: its documents in order, without those that hold nothing. One that cannot be
-// read is the last, since nobody knows where the next one begins. Always gives at least one; a text
-// without any is one with a mistake.
+// read is the last, since nobody knows where the next one begins. Always returns at least one; a
+// text without any is one with a mistake.
 std::vector<YamlDocument> ParseYamlDocuments(std::string_view text);
 
 }  // namespace spoke::config

@@ -157,7 +157,7 @@ TEST(ParseYaml, SyntaxErrorsHaveALine) {
 }
 
 TEST(ParseYaml, AQuoteThatIsNeverClosedIsFoundWhereItOpens) {
-  // Each ends with a line break, which yaml-cpp takes for a closing quote.
+  // Each of these ends with a line break, which yaml-cpp takes for a closing quote.
   for (const char* before : {"", "\xef\xbb\xbf", "# \xc3\xbc\xe2\x82\xac\r\nb: '\xc3\xbc'\r\n"}) {
     for (const char* text : {"a: 'x\nc: 2\n", "a: \"x\nc: 2\n\n", "a: ['x''\n]\n", "a: \"\\\"\n",
                              "a: {b: 'x}\n", "'a: x\n"}) {

@@ -88,8 +88,8 @@ void ProtectProcess() {
 }
 
 int Guarded(const std::function<int()>& body) {
-  // Debian builds abseil with its search for lock cycles on, which costs a server of thousands of
-  // streams a fifth of its CPU. Debug builds, and so the tests, keep it.
+  // yaml-cpp lets the end of the file close a quote if a line break comes before it, and so makes
+  // one long value of all the keys that were meant to follow.
 #ifndef SPOKE_FIND_LOCK_CYCLES
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
 #endif

@@ -1,5 +1,5 @@
-// What every daemon of ours does before its own work begins: command line, configuration file, log,
-// exit codes.
+// Does what every daemon of ours does before its own work begins: command line, configuration file,
+// log, exit codes.
 #pragma once
 
 #include <functional>
@@ -19,53 +19,57 @@
 namespace spoke::daemon {
 
 inline constexpr int kExitFailure = 1;
-inline constexpr int kExitUsage = 2;  // Wrong command line or configuration: nothing was touched.
+// The code for a wrong command line or configuration: nothing was touched.
+inline constexpr int kExitUsage = 2;
 
 // Something the program can say of itself, without a configuration.
 struct Statement {
-  std::string option;  // "--claims"
+  std::string option;  // The option, such as "--claims".
   std::string help;
-  std::function<std::string()> table;  // For people.
-  std::function<std::string()> json;   // With -o json.
+  std::function<std::string()> table;  // Returns the text for people.
+  std::function<std::string()> json;   // Returns the text for -o json.
 };
 
-// What a command was asked with.
+// The words that were given with a command.
 struct CommandRequest {
-  std::string word;             // Of its own words.
-  std::set<std::string> flags;  // Those of its own that were given.
-  bool json = false;            // -o json.
+  std::string word;             // The one of the command's own words that was given.
+  std::set<std::string> flags;  // The command's own flags that were given.
+  bool json = false;            // Whether -o json was given.
 };
 
 // Something the program does instead of its work, with its configuration.
 struct Command {
   struct Flag {
-    std::string option;  // "--with-pods"; an error without the command.
+    std::string option;  // A flag such as "--with-pods"; it is an error without the command.
     std::string help;
   };
-  std::string option;  // "--cleanup"
+  std::string option;  // The option that asks for the command, such as "--cleanup".
   std::string help;
-  std::vector<std::string> words = {};  // The option takes one of these; none: it takes nothing.
+  // The words of which the option takes one; none: it takes nothing.
+  std::vector<std::string> words = {};
   std::vector<Flag> flags = {};
-  // Given the text and name of the configuration file; returns the exit code. See WithConfig().
+  // Does the work, given the text and name of the configuration file; returns the exit code. See
+  // WithConfig().
   std::function<int(std::string_view text, const std::string& file, const CommandRequest& request)>
       run;
 };
 
 struct CommandLine {
-  std::string about;          // One sentence, for --help.
-  std::string config_path;    // In: the default; out: what --config says.
+  std::string about;          // The sentence for --help.
+  std::string config_path;    // In: the default path; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
   std::vector<Statement> statements = {};
   std::vector<Command> commands = {};
   const Command* asked = nullptr;  // Out: the one of `commands` that is asked for.
-  CommandRequest request = {};     // Out: how.
+  CommandRequest request = {};     // Out: what was given with the command.
 };
 
 // Parses --config, --check-config, --help, --version, and the options of statements and commands,
-// and prints what help, version and statements ask for. True: go on; false: end with `exit_code`.
+// and prints what help, version and statements ask for. Returns true to go on, and false to end
+// with `exit_code`.
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code);
 
-// What systemd's LimitCORE=0 and NoNewPrivileges=yes do, for where there is no unit. Nothing of
+// Does what systemd's LimitCORE=0 and NoNewPrivileges=yes do, where there is no unit. Nothing of
 // this process's memory, in which there are private keys, becomes a file or is another process's to
 // read, unless that has CAP_SYS_PTRACE: no core dump, also none that is piped to a program. What it
 // executes gains no privileges and has no core dumps either. Where the kernel refuses, it stays as
@@ -75,8 +79,8 @@ void ProtectProcess();
 // Calls `body` and makes what it throws, which nothing is meant to, a failure with a message.
 int Guarded(const std::function<int()>& body);
 
-// A command's `run` that parses the configuration with `parse` and goes on with `run(config,
-// request)`; a configuration that is wrong is usage that is wrong.
+// Returns a command's `run` that parses the configuration with `parse` and goes on with
+// `run(config, request)`; a configuration that is wrong is usage that is wrong.
 template <typename Parse, typename Run>
 auto WithConfig(Parse parse, Run run) {
   return [parse = std::move(parse), run = std::move(run)](
@@ -88,8 +92,8 @@ auto WithConfig(Parse parse, Run run) {
   };
 }
 
-// `parse` is text and file name to absl::StatusOr<Config>, and Config has a bool `debug`; `serve`
-// works until a signal, and returns why it could not. Returns the exit code.
+// Runs the program. `parse` makes an absl::StatusOr<Config> of text and file name, and Config has a
+// bool `debug`; `serve` works until a signal, and returns why it could not. Returns the exit code.
 template <typename Parse, typename Serve>
 int Main(int argc, char** argv, CommandLine line, const Parse& parse, const Serve& serve) {
   return Guarded([&] {

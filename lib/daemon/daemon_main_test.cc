@@ -142,7 +142,7 @@ TEST_F(DaemonMainTest, WhatIsThrownIsAFailure) {
   EXPECT_EQ(Run({}), 1);
 }
 
-// Before the configuration is read, and with it the keys.
+// The protection is there before the configuration is read, and with it the keys.
 TEST_F(DaemonMainTest, NoKeyComesIntoACoreDumpAndNoPrivilegeIsGained) {
   ASSERT_EQ(::prctl(PR_SET_DUMPABLE, 1), 0);
   EXPECT_EQ(Run({"--check-config"}), 0);

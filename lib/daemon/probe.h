@@ -1,4 +1,4 @@
-// `--probe readiness` and `--probe liveness`: asks the program that serves with the same
+// `--probe readiness` and `--probe liveness` ask the program that serves with the same
 // configuration how it is, for kubelets' exec probes and for people.
 #pragma once
 
@@ -12,20 +12,20 @@
 
 namespace spoke::daemon {
 
-// A probe's own time limit has to be longer.
+// The time that a probe waits for an answer. A kubelet's own time limit has to be longer.
 inline constexpr absl::Duration kProbePatience = absl::Seconds(3);
 
 struct ProbeAnswer {
   bool well = false;
-  std::string text;  // "ready\n" or "alive\n", else a line for each reason why not.
+  std::string text;  // The text "ready\n" or "alive\n", else a line for each reason why not.
 };
 
 // Asks at `address` (HealthService has what it may be; empty: it is not served) for `service`,
 // "readiness" or "liveness". That nobody answers is a reason as well, with what to do about it.
 ProbeAnswer Probe(std::string_view program, const std::string& address, const std::string& service);
 
-// `parse` is as for Main(), and gives a configuration with a std::string `health`. Exit code: 0
-// ready or alive, 1 not.
+// Runs a probe. `parse` is as for Main(), and returns a configuration with a std::string `health`.
+// Exit code: 0 ready or alive, 1 not.
 template <typename Parse>
 Command ProbeCommand(std::string program, Parse parse) {
   const auto ask = [program = std::move(program)](const auto& config,

@@ -15,35 +15,39 @@
 namespace spoke::daemon {
 
 struct HealthSettings {
-  std::string address;             // As HealthService has it; empty: it is not served.
-  std::vector<std::string> loops;  // What they are called, in a reason.
-  absl::Duration longest_silence;  // Of a loop that is not stuck.
+  std::string address;             // The address as HealthService has it; empty: it is not served.
+  std::vector<std::string> loops;  // The loops' names, for the reasons.
+  absl::Duration longest_silence;  // The longest silence of a loop that is not stuck.
 };
 
-// Thread-safe. Make it early, when its lock says that this program is the only one, and before
-// other threads run; the loops that beat its heartbeats must end before it does.
+// The health of a daemon. Thread-safe. Make it early, when its lock says that this program is the
+// only one, and before other threads run; the loops that beat its heartbeats must end before it
+// does.
 class ServedHealth {
  public:
-  // That it cannot be served is a warning (health_not_served) and no more: a program that works and
-  // cannot say so is better than none. Borrows `log`.
+  // Starts to serve. A failure to serve is a warning (health_not_served) and no more: a program
+  // that works and cannot say so is better than none. Borrows `log`.
   ServedHealth(HealthSettings settings, telemetry::Log& log);
 
-  // Why not; none: it is ready. Until the first call it is starting. Each change is logged.
+  // Says why the program is not ready; none: it is ready. Until the first call it is starting. Each
+  // change is logged.
   void Say(rpc::Reasons not_ready);
 
-  // The loop with this number among the settings' beats it at each turn.
+  // Returns the heartbeat of the loop with this number among the settings, which beats it at each
+  // turn.
   os::Heartbeat& heartbeat(size_t loop) { return (*heartbeats_)[loop]; }
 
  private:
   telemetry::Log& log_;
   const std::shared_ptr<std::vector<os::Heartbeat>> heartbeats_;
-  std::unique_ptr<rpc::HealthService> service_;  // Null: not served.
+  std::unique_ptr<rpc::HealthService> service_;  // The service; null: not served.
   absl::Mutex mutex_;
   bool said_any_ ABSL_GUARDED_BY(mutex_) = false;
   rpc::Reasons said_ ABSL_GUARDED_BY(mutex_);
 };
 
-// A reason for each loop that has been silent for longer. Of as many heartbeats as names.
+// Returns a reason for each loop that has been silent for longer. There are as many heartbeats as
+// names.
 rpc::Reasons StuckLoops(const std::vector<std::string>& names,
                         const std::vector<absl::Duration>& silences, absl::Duration longest);
 

@@ -21,7 +21,8 @@ bool IsTokenText(std::string_view text) {
   });
 }
 
-// libcurl would escape some of the others, or end the URL at a NUL.
+// Tells whether libcurl takes the text as it is: it would escape some of the others, or end the URL
+// at a NUL.
 bool IsUrlText(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
@@ -44,7 +45,7 @@ long Milliseconds(absl::Duration duration) {
   return static_cast<long>(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
 }
 
-// Where the request went, without the query: it may be signed.
+// Returns where the request went, without the query: that may be signed.
 std::string Target(const Request& request) {
   const std::string_view url = request.url;
   return fmt::format("{} {}", request.method, url.substr(0, url.find('?')));
@@ -65,7 +66,7 @@ bool IsTlsRefusal(CURLcode code, std::string_view text) {
     case CURLE_SSL_ENGINE_INITFAILED:
       return true;
     case CURLE_SSL_CONNECT_ERROR:
-      // Also what a connection that breaks during the handshake is called.
+      // A connection that breaks during the handshake has the same code.
       return text.find("SYSCALL") == std::string_view::npos &&
              text.find("reset") == std::string_view::npos &&
              text.find("unexpected eof") == std::string_view::npos;
@@ -118,7 +119,7 @@ absl::Status CurlCall::Prepare(const CurlOptions& options, absl::Duration timeou
 }
 
 absl::Status CurlCall::PrepareHeaders() {
-  // Neither does libcurl know our content, nor do we wait for a "100 Continue".
+  // Libcurl does not know our content, and we do not wait for a "100 Continue".
   bool has_type = false;
   std::vector<std::string> lines = {"Expect:"};
   for (const Header& header : request_.headers) {
@@ -160,7 +161,8 @@ void CurlCall::PrepareTls(const CurlOptions& options) {
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 2L);
   curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
-  // Takes the place of the system's bundle, but not of the system's folder, which has the same.
+  // This takes the place of the system's bundle, but not of the system's folder, which has the
+  // same.
   if (!options.ca_file.empty()) {
     curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str());
   }
@@ -222,7 +224,7 @@ absl::Status CurlCall::ErrorOf(CURLcode code) const {
   if (IsTlsRefusal(code, text)) {
     return absl::FailedPreconditionError(fmt::format("no trust over TLS: {}", text));
   }
-  // Until it is ready to send, nothing can have happened.
+  // As long as it is not ready to send, nothing can have happened.
   curl_off_t ready_us = 0;
   curl_easy_getinfo(handle_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready_us);
   switch (code) {
@@ -231,7 +233,7 @@ absl::Status CurlCall::ErrorOf(CURLcode code) const {
                            : absl::DeadlineExceededError(text);
     case CURLE_URL_MALFORMAT:
     case CURLE_UNSUPPORTED_PROTOCOL:
-      // The latter is also what an answer in no version of HTTP is called.
+      // The latter is also the code for an answer in no version of HTTP.
       return ready_us == 0 ? absl::InvalidArgumentError(text) : absl::UnavailableError(text);
     case CURLE_PARTIAL_FILE:
       return absl::UnavailableError(fmt::format("the answer was cut short: {}", text));

@@ -20,7 +20,7 @@ struct CurlListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
-// Its address must not change while libcurl has the handle.
+// A call, whose address must not change while libcurl has the handle.
 class CurlCall {
  public:
   CurlCall(uint64_t id, Request request) : id_(id), request_(std::move(request)) {}
@@ -30,7 +30,7 @@ class CurlCall {
   // Makes the handle ready. Errors: kInvalidArgument (what no request may hold),
   // kResourceExhausted (libcurl has no memory).
   absl::Status Prepare(const CurlOptions& options, absl::Duration timeout);
-  // What it came to; takes the response out.
+  // Returns what the call came to; takes the response out.
   absl::StatusOr<Response> Finish(CURLcode code);
 
   uint64_t id() const { return id_; }

@@ -26,13 +26,13 @@ struct CurlUrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
-// Once for the process; there is nothing to undo at its end.
+// Initializes libcurl once for the process; there is nothing to undo at its end.
 void InitializeCurl() {
   static const CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
   CHECK(code == CURLE_OK, "libcurl can be used");
 }
 
-// The host as libcurl itself would read it; empty: none. IPv6 without its brackets.
+// Returns the host as libcurl itself would read it; empty: none. IPv6 has no brackets.
 std::string HostOf(std::string_view url) {
   InitializeCurl();
   const std::unique_ptr<CURLU, CurlUrlDeleter> parsed(curl_url());
@@ -82,7 +82,8 @@ class CurlTransport::Impl {
       Start();
       Perform();
       const auto now = SteadyClock::now();
-      // Read before the calls' sake: a wake must not be lost, whatever else there is.
+      // This is read before the calls are looked at: a wake must not be lost, whatever else there
+      // is.
       const bool woken = woken_.exchange(false);
       if (woken || !completed_.empty() || now >= until) return std::exchange(completed_, {});
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
@@ -103,7 +104,7 @@ class CurlTransport::Impl {
     SteadyClock::time_point deadline;
   };
 
-  // As many as there may be. Those whose time is over have never been sent.
+  // Starts as many calls as there may be. Those whose time is over have never been sent.
   void Start() {
     while (!waiting_.empty() && running_.size() < options_.max_connections) {
       Waiting next = std::move(waiting_.front());

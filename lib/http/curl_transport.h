@@ -14,18 +14,20 @@
 namespace spoke::http {
 
 struct CurlOptions {
-  size_t max_connections = 64;  // Calls under way at once; others wait for their turn.
-  size_t max_waiting = 16384;   // Those that wait; what is more is refused.
-  size_t max_response_bytes = size_t{64} << 20U;  // Of a body, after decompression.
+  size_t max_connections = 64;  // The most calls under way at once; others wait for their turn.
+  size_t max_waiting = 16384;   // The most calls that wait; what is more is refused.
+  size_t max_response_bytes = size_t{64} << 20U;  // The longest body, after decompression.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // An answer that brings less than a byte a second for so long has stalled; whole seconds.
+  // The patience with a stalled answer, which brings less than a byte a second for so long; whole
+  // seconds.
   absl::Duration stall_timeout = absl::Seconds(20);
-  std::string ca_file;  // PEM; trusted besides the system's. Empty: none.
-  std::string proxy;    // "http://proxy:3128"; empty: https_proxy, no_proxy and so on.
+  std::string ca_file;  // A PEM file; trusted besides the system's. Empty: none.
+  // A proxy such as "http://proxy:3128"; empty: https_proxy, no_proxy and so on.
+  std::string proxy;
   std::string user_agent = "spoke";
 };
 
-// All headers of one response together; curl bounds each line itself.
+// The most bytes of all headers of one response together; curl bounds each line itself.
 inline constexpr size_t kMaxHeaderBytes = size_t{256} << 10U;
 
 class CurlTransport : public Transport {
@@ -45,11 +47,12 @@ class CurlTransport : public Transport {
   std::unique_ptr<Impl> impl_;
 };
 
-// One call, which blocks. Thread-safe; a connection for each. Errors: as Completion.
+// Makes one call, and blocks. Thread-safe; each call has a connection of its own. Errors: as
+// Completion.
 absl::StatusOr<Response> Fetch(Request request, absl::Duration timeout,
                                const CurlOptions& options = {});
 
-// Whether a URL leads to the machine's own cloud platform (169.254.0.0/16, fe80::/10,
+// Returns whether a URL leads to the machine's own cloud platform (169.254.0.0/16, fe80::/10,
 // 168.63.129.16), which answers only who asks it directly: such calls ignore all proxies.
 bool NeverProxied(std::string_view url);
 

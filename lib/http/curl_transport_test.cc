@@ -224,7 +224,8 @@ TEST(CurlTransport, ReadsCompressedAnswersWithinTheBound) {
   httplib::Server server;
   server.Get("/", [](const httplib::Request& request, httplib::Response& response) {
     EXPECT_EQ(request.get_header_value("Accept-Encoding"), "gzip");
-    response.set_content(std::string(100000, 'x'), "text/plain");  // 100 to 1 on the wire.
+    // The body is 100 to 1 on the wire.
+    response.set_content(std::string(100000, 'x'), "text/plain");
   });
   const Serving serving(server);
   const auto response = Fetch({"GET", serving.Url("/"), {}, ""}, kPatience);
@@ -340,7 +341,7 @@ TEST(CurlTransport, DoesNotTellTheQueryInErrors) {
 
 TEST(CurlTransport, WakesFromAnotherThread) {
   CurlTransport transport({});
-  transport.Wake();  // Before Wait(): not lost.
+  transport.Wake();  // A wake before Wait() is not lost.
   EXPECT_TRUE(transport.Wait(kPatience).empty());
   std::thread waker([&transport] { transport.Wake(); });
   EXPECT_TRUE(transport.Wait(kPatience).empty());

@@ -16,16 +16,18 @@ struct Header {
   bool operator==(const Header&) const = default;
 };
 
-// In the order of the message; names compare without regard to case (RFC 9110, section 5.1).
+// Headers in the order of the message; names compare without regard to case (RFC 9110, section
+// 5.1).
 class Headers {
  public:
   Headers() = default;
   Headers(std::initializer_list<Header> headers) : headers_(headers) {}
 
   void Add(std::string name, std::string value);
-  // The first of that name.
+  // Returns the first of that name.
   std::optional<std::string_view> Find(std::string_view name) const;
-  // All of that name, in their order: a list may be spread over several (RFC 9110, section 5.3).
+  // Returns all of that name, in their order: a list may be spread over several (RFC 9110, section
+  // 5.3).
   std::vector<std::string_view> FindAll(std::string_view name) const;
 
   auto begin() const { return headers_.begin(); }
@@ -38,7 +40,8 @@ class Headers {
 
 struct Request {
   std::string method = "GET";
-  std::string url;  // Absolute: "https://management.azure.com/subscriptions/...?api-version=...".
+  // An absolute URL: "https://management.azure.com/subscriptions/...?api-version=...".
+  std::string url;
   Headers headers;
   std::string body;
 

@@ -1,4 +1,4 @@
-// How long a server asks us to wait (RFC 9110, section 10.2.3). Pure.
+// The time that a server asks us to wait (RFC 9110, section 10.2.3). Pure.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,15 @@
 
 namespace spoke::http {
 
-// No server that means well asks for more, and a date may be wrong by years.
+// The longest wait that is believed. No server that means well asks for more, and a date may be
+// wrong by years.
 inline constexpr absl::Duration kMaxRetryAfter = absl::Hours(1);
 
-// Seconds, or a date as in "Fri, 31 Dec 1999 23:59:59 GMT", which counts from `now`. What lies in
-// the past is zero. nullopt: neither.
+// Reads seconds, or a date as in "Fri, 31 Dec 1999 23:59:59 GMT", which counts from `now`. What
+// lies in the past is zero. nullopt: it is neither.
 std::optional<absl::Duration> ParseRetryAfter(std::string_view value, absl::Time now);
 
-// Of the header Retry-After; nullopt: none, or none that can be read.
+// Reads the header Retry-After; nullopt: there is none, or none that can be read.
 std::optional<absl::Duration> RetryAfter(const Headers& headers, absl::Time now);
 
 }  // namespace spoke::http

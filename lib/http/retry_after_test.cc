@@ -7,7 +7,7 @@
 namespace spoke::http {
 namespace {
 
-// 1999-12-31 23:59:59 UTC
+// The time 1999-12-31 23:59:59 UTC.
 constexpr int64_t kLastSecond = 946684799;
 
 struct Case {

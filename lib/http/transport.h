@@ -13,7 +13,7 @@ namespace spoke::http {
 
 struct Completion {
   uint64_t id = 0;
-  // Any response of HTTP, errors of its own (404, 500) included. Errors:
+  // The response, which may be an error of HTTP's own (404, 500). Errors:
   // kDeadlineExceeded: no answer in time, or none that moved on; it may have happened.
   // kUnavailable: not reached, refused, reset, or cut short; it may have happened unless not
   //   reached, and may be sent again as far as the request allows.
@@ -23,7 +23,7 @@ struct Completion {
   absl::StatusOr<Response> response;
 };
 
-// Not thread-safe but for Wake(): one thread owns it.
+// The interface. Not thread-safe except for Wake(): one thread owns it.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -37,7 +37,7 @@ class Transport {
   // then perhaps nothing. Calls move on only in here, so it must be called again and again.
   virtual std::vector<Completion> Wait(absl::Duration wait) = 0;
 
-  // Makes the present or the next Wait() return. From any thread.
+  // Makes the present or the next Wait() return. Any thread may call it.
   virtual void Wake() = 0;
 };
 

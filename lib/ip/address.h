@@ -19,18 +19,18 @@ enum class Family : uint8_t { kV4, kV6 };
 // One IPv4 or IPv6 address. Ordered by family, then numerically.
 class Address {
  public:
-  // 0.0.0.0
+  // Makes 0.0.0.0.
   constexpr Address() = default;
 
-  // Textual form as inet_pton(3) takes it: dotted quad or RFC 4291 section 2.2; no zone, no prefix
-  // length. Errors: kInvalidArgument, with the text.
+  // Reads the textual form as inet_pton(3) takes it: dotted quad or RFC 4291 section 2.2; no zone,
+  // no prefix length. Errors: kInvalidArgument, with the text.
   static absl::StatusOr<Address> Parse(std::string_view text);
 
-  // From 4 or 16 bytes in network order. Errors: kInvalidArgument (any other length).
+  // Reads 4 or 16 bytes in network order. Errors: kInvalidArgument (any other length).
   static absl::StatusOr<Address> FromBytes(std::span<const uint8_t> bytes);
   static absl::StatusOr<Address> FromBytes(std::string_view bytes);
 
-  // From a number in host order: V4(0x0A000001) is 10.0.0.1.
+  // Makes an address of a number in host order: V4(0x0A000001) is 10.0.0.1.
   static constexpr Address V4(uint32_t host_order) {
     Address address;
     address.low_ = host_order;
@@ -46,35 +46,35 @@ class Address {
 
   constexpr Family family() const { return family_; }
   constexpr bool is_v4() const { return family_ == Family::kV4; }
-  // 32 or 128.
+  // Returns 32 or 128.
   constexpr int bits() const { return is_v4() ? 32 : 128; }
   constexpr uint64_t high() const { return high_; }
   constexpr uint64_t low() const { return low_; }
 
-  // 4 or 16 bytes in network order, as kernel and wire want them.
+  // Returns 4 or 16 bytes in network order, as kernel and wire want them.
   std::string ToBytes() const;
-  // Canonical text (RFC 5952 for IPv6).
+  // Returns the canonical text (RFC 5952 for IPv6).
   std::string ToString() const;
 
   auto operator<=>(const Address&) const = default;
 
  private:
   Family family_ = Family::kV4;
-  uint64_t high_ = 0;  // Zero for IPv4.
+  uint64_t high_ = 0;  // The upper half; zero for IPv4.
   uint64_t low_ = 0;
 };
 
 // The address `steps` after `base`; wraps inside its family.
 Address Advance(const Address& base, uint64_t steps);
 
-// How far `address` lies after `base`, both of one family and less than 2^64 apart.
+// Returns how far `address` lies after `base`, both of one family and less than 2^64 apart.
 uint64_t Distance(const Address& base, const Address& address);
 
 // A 48-bit Ethernet address.
 struct MacAddress {
   std::array<uint8_t, 6> octets{};
 
-  // "aa:bb:cc:dd:ee:ff", either case. Errors: kInvalidArgument, with the text.
+  // Reads "aa:bb:cc:dd:ee:ff", either case. Errors: kInvalidArgument, with the text.
   static absl::StatusOr<MacAddress> Parse(std::string_view text);
   std::string ToString() const;
   bool is_multicast() const { return (octets[0] & 1U) != 0; }

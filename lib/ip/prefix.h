@@ -14,14 +14,16 @@ namespace spoke::ip {
 // Always canonical: no bit is set behind the prefix length.
 class Prefix {
  public:
-  // 0.0.0.0/0
+  // Makes 0.0.0.0/0.
   constexpr Prefix() = default;
 
-  // "10.1.0.0/16" or "fd00::/64". Errors: kInvalidArgument for anything else, host bits included:
-  // 10.1.0.5/16 is more often a slip than an options, and the message says what was likely meant.
+  // Reads "10.1.0.0/16" or "fd00::/64". Errors: kInvalidArgument for anything else, host bits
+  // included: 10.1.0.5/16 is more often a slip than intended, and the message says what was likely
+  // meant.
   static absl::StatusOr<Prefix> Parse(std::string_view text);
 
-  // The block of `length` bits that holds `address`. Errors: kInvalidArgument (length too large).
+  // Returns the block of `length` bits that holds `address`. Errors: kInvalidArgument (length too
+  // large).
   static absl::StatusOr<Prefix> Of(const Address& address, int length);
 
   // The block that holds `address` alone: /32 or /128.
@@ -35,7 +37,7 @@ class Prefix {
   bool Contains(const Prefix& other) const;
   bool Overlaps(const Prefix& other) const { return Contains(other) || other.Contains(*this); }
 
-  // How many addresses the block holds; 2^64 - 1 stands for "that many or more".
+  // Returns how many addresses the block holds; 2^64 - 1 stands for "that many or more".
   uint64_t size() const;
   Address last() const;
 

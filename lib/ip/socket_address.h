@@ -14,7 +14,8 @@ namespace spoke::ip {
 
 struct SocketAddress {
   sockaddr_storage storage{};
-  socklen_t size = sizeof(sockaddr_storage);  // As a call that fills it in wants it.
+  // The size; before a call that fills the address in, all the room there is.
+  socklen_t size = sizeof(sockaddr_storage);
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
@@ -22,14 +23,14 @@ struct SocketAddress {
 
 SocketAddress ToSocketAddress(const Address& address, uint16_t port);
 
-// The address and port in `from`. Errors: kInvalidArgument (of neither family).
+// Returns the address and port in `from`. Errors: kInvalidArgument (of neither family).
 absl::StatusOr<std::pair<Address, uint16_t>> FromSocketAddress(const SocketAddress& from);
 
-// Whether it is of 127.0.0.0/8, or ::1.
+// Returns whether it is of 127.0.0.0/8, or ::1.
 bool IsLoopback(const Address& address);
 
-// The address alone. One of IPv4 that a socket for both families shows as ::ffff:a.b.c.d is
-// a.b.c.d; 0.0.0.0 for what is of neither family.
+// Returns the address alone. An IPv4 address that a socket for both families shows as
+// ::ffff:a.b.c.d is a.b.c.d; what is of neither family is 0.0.0.0.
 Address PeerAddress(const SocketAddress& from);
 
 }  // namespace spoke::ip

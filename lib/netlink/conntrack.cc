@@ -30,7 +30,7 @@ nfgenmsg Fixed(uint8_t family) {
   return fixed;
 }
 
-// Source and destination of one direction.
+// Returns source and destination of one direction.
 std::optional<std::array<ip::Address, 2>> EndsOf(std::span<const uint8_t> tuple,
                                                  ip::Family family) {
   const bool v4 = family == ip::Family::kV4;
@@ -52,7 +52,7 @@ std::optional<std::array<ip::Address, 2>> EndsOf(std::span<const uint8_t> tuple,
   return std::array{*source, *destination};
 }
 
-// Whether what the kernel says of the protocol could be read; `connection` gets it.
+// Returns whether what the kernel says of the protocol could be read; `connection` gets it.
 bool ReadProtocol(std::span<const uint8_t> tuple, TrackedConnection& connection) {
   AttributeReader parts(tuple);
   while (const auto part = parts.Next()) {
@@ -71,12 +71,12 @@ bool ReadProtocol(std::span<const uint8_t> tuple, TrackedConnection& connection)
   return !parts.malformed();
 }
 
-// enum tcp_conntrack in linux/netfilter/nf_conntrack_tcp.h.
+// The number in enum tcp_conntrack of linux/netfilter/nf_conntrack_tcp.h.
 constexpr uint8_t kTimeWait = 7;
 constexpr uint8_t kClose = 8;
 
-// Whether CTA_PROTOINFO says that a TCP connection is over. What cannot be read is no reason to
-// take one for that.
+// Returns whether CTA_PROTOINFO says that a TCP connection is over. What cannot be read is no
+// reason to take one for that.
 bool IsClosed(std::span<const uint8_t> info) {
   AttributeReader protocols(info);
   while (const auto protocol = protocols.Next()) {
@@ -91,7 +91,7 @@ bool IsClosed(std::span<const uint8_t> info) {
   return false;
 }
 
-// The entry, by its tuple and zone.
+// Names the entry, by its tuple and zone.
 Request AboutConnection(std::string_view act, uint16_t type, const TrackedConnection& connection) {
   CHECK(!connection.original.empty(), "a change of a tracked connection names which");
   Request request(fmt::format("{} the tracked connection of {} and {}", act,
@@ -158,7 +158,7 @@ absl::Status ProbeConntrack(Socket& socket) {
              Request("ask for the statistics of tracked connections", type, 0, Fixed(AF_UNSPEC)),
              type)
           .status();
-  // nfnetlink's word for a subsystem that is not there, and whose module cannot be loaded.
+  // This is nfnetlink's error for a subsystem that is not there, and whose module cannot be loaded.
   if (!absl::IsInvalidArgument(status)) return status;
   return absl::UnimplementedError(fmt::format(
       "this kernel has no ctnetlink (module nf_conntrack_netlink): {}", base::MessageOf(status)));

@@ -36,7 +36,8 @@ absl::Status ReadAnswers(Socket& socket, uint32_t first, size_t count,
     MessageReader reader(*datagram);
     while (const auto message = reader.Next()) {
       const uint32_t index = message->sequence - first;
-      if (message->port_id != socket.port_id() || index >= count) continue;  // An older exchange's.
+      // It answers an older exchange.
+      if (message->port_id != socket.port_id() || index >= count) continue;
       const absl::StatusOr<bool> done = each(index, *message);
       if (!done.ok()) return done.status();
       if (*done) return absl::OkStatus();
@@ -45,7 +46,7 @@ absl::Status ReadAnswers(Socket& socket, uint32_t first, size_t count,
   }
 }
 
-// Reads one dump to its end. True: it was whole.
+// Reads one dump to its end. Returns true when it was whole.
 absl::StatusOr<bool> ReadDump(Socket& socket, const Request& request, uint32_t sequence,
                               absl::FunctionRef<absl::Status(const Message&)> each) {
   bool interrupted = false;
@@ -70,12 +71,13 @@ absl::StatusOr<bool> ReadDump(Socket& socket, const Request& request, uint32_t s
           }
           return true;
         }
-        // Read on to the end after an error: the kernel allows no second dump before that.
+        // An error does not end the reading: the kernel allows no second dump before the end of
+        // this one.
         if (!interrupted && first_error.ok()) first_error.Update(each(message));
         return false;
       });
   RETURN_IF_ERROR(read);
-  if (interrupted) return false;  // What each() made of half a list is no error to report.
+  if (interrupted) return false;  // An error that each() made of half a list is none to report.
   RETURN_IF_ERROR(first_error);
   return true;
 }

@@ -59,7 +59,7 @@ class ExchangeTest : public testing::Test {
     return Number(kObject, flags, sequence, value);
   }
 
-  // One datagram of these messages.
+  // Queues one datagram of these messages.
   void Queue(std::initializer_list<std::vector<uint8_t>> messages) {
     std::vector<uint8_t> datagram;
     for (const auto& message : messages) {
@@ -69,7 +69,7 @@ class ExchangeTest : public testing::Test {
               static_cast<ssize_t>(datagram.size()));
   }
 
-  // How many questions were sent.
+  // Returns how many questions were sent.
   int Asked() {
     int count = 0;
     std::array<uint8_t, 4096> buffer{};
@@ -134,7 +134,7 @@ TEST_F(ExchangeTest, LateAnswersOfAnEarlierExchangeAndForeignOnesAreIgnored) {
   ASSERT_FALSE(SendBatch(*socket_, {&request, 1}).status.ok());
   Queue({Ack(1, EPERM)});
   std::vector<uint8_t> foreign = Ack(2, EPERM);
-  foreign[12] = static_cast<uint8_t>(foreign[12] + 1);  // Its port.
+  foreign[12] = static_cast<uint8_t>(foreign[12] + 1);  // The byte of the port.
   Queue({foreign});
   Queue({Ack(2, 0)});
   EXPECT_TRUE(SendBatch(*socket_, {&request, 1}).status.ok());
@@ -200,7 +200,7 @@ TEST_F(ExchangeTest, ADumpThatIsAlwaysInterruptedIsUnavailableAndNeverHalf) {
 }
 
 TEST_F(ExchangeTest, ADumpIsReadToItsEndAfterAnErrorInIt) {
-  Queue({Answer(kObject, NLM_F_MULTI, 1, {})});  // No number in it.
+  Queue({Answer(kObject, NLM_F_MULTI, 1, {})});  // The answer has no number in it.
   Queue({Object(1, 2)});
   Queue({Done(1)});
   EXPECT_TRUE(absl::IsDataLoss(DumpNumbers(Ask("list")).status()));

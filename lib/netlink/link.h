@@ -22,34 +22,34 @@ inline constexpr size_t kMaxLinkName = 15;
 struct Link {
   int32_t index = 0;
   std::string name;
-  std::string kind;  // "veth", "bridge"; empty for hardware and lo.
+  std::string kind;  // The kind, such as "veth" or "bridge"; empty for hardware and lo.
   ip::MacAddress mac;
-  uint32_t mtu = 0;  // Bytes.
-  bool up = false;   // Set up by an administrator, whether or not it has a carrier.
+  uint32_t mtu = 0;  // The MTU in bytes.
+  bool up = false;   // Whether an administrator set it up, with or without a carrier.
   uint32_t tx_queues = 0;
   uint32_t rx_queues = 0;
-  int32_t peer_index = 0;  // Of a veth: its peer's index, in the peer's namespace. 0: none.
-  int32_t master = 0;      // Index of the device that this one is a part of (bond, netvsc).
-  uint32_t group = 0;      // IFLA_GROUP: what DeleteLinkGroup() goes by.
-  uint16_t udp_port = 0;   // Of a vxlan: where it listens.
+  int32_t peer_index = 0;  // A veth's peer's index, in the peer's namespace. 0: none.
+  int32_t master = 0;      // The index of the device that this one is a part of (bond, netvsc).
+  uint32_t group = 0;      // The IFLA_GROUP that DeleteLinkGroup() goes by.
+  uint16_t udp_port = 0;   // The port at which a vxlan listens.
 
   bool operator==(const Link&) const = default;
 };
 
-// From the payload of an RTM_NEWLINK message. Unknown attributes are passed over.
-// Errors: kDataLoss (cut short, or a length that cannot be).
+// Reads the payload of an RTM_NEWLINK message. Unknown attributes are passed over. Errors:
+// kDataLoss (cut short, or a length that cannot be).
 absl::StatusOr<Link> ParseLink(std::span<const uint8_t> payload);
 
 struct VethEnd {
   std::string name;
-  // Chosen by the caller, so that requests behind this one in a batch can name the device before
-  // the kernel has made it. Positive, and unused in the end's namespace.
+  // The index is chosen by the caller, so that requests behind this one in a batch can name the
+  // device before the kernel has made it. Positive, and unused in the end's namespace.
   int32_t index = 0;
   ip::MacAddress mac;
 };
 
 // Makes a veth pair in place: `outer` in the socket's namespace, up unless `outer_up` is false, and
-// `peer` in the one that the descriptor `peer_netns` stands for, and down. Both with `mtu` and one
+// `peer` in the one that the descriptor `peer_netns` stands for, and down. Both have `mtu` and one
 // queue each way: more would cost a grace period of the kernel's and carry nothing, since a veth
 // has no hardware.
 //
@@ -68,9 +68,9 @@ Request CreateIfb(const std::string& name, uint32_t queue_length);
 
 struct Vxlan {
   std::string name;
-  uint16_t port = 0;  // UDP: of packets that are sent, and at which the device listens.
-  uint32_t mtu = 0;   // Bytes of the packets inside.
-  // Source ports of the packets outside, one for each flow inside.
+  uint16_t port = 0;  // The UDP port of packets that are sent, and at which the device listens.
+  uint32_t mtu = 0;   // The MTU of the packets inside, in bytes.
+  // The first source port of the packets outside; there is one for each flow inside.
   uint16_t first_source_port = 32'768;
   uint16_t last_source_port = 60'999;
 };
@@ -85,29 +85,29 @@ Request CreateVxlan(const Vxlan& vxlan);
 // Per-device settings, by their number in the kernel's headers.
 struct LinkSettings {
   struct Value {
-    uint16_t setting = 0;  // IPV4_DEVCONF_* of linux/ip.h.
+    uint16_t setting = 0;  // The number, IPV4_DEVCONF_* of linux/ip.h.
     uint32_t value = 0;
   };
   std::vector<Value> ipv4;
-  // IN6_ADDR_GEN_MODE_* of linux/if_link.h. Refused with kUnimplemented on a device without IPv6:
-  // where the kernel has none, or the MTU is below 1280.
+  // Sets the mode, IN6_ADDR_GEN_MODE_* of linux/if_link.h. Refused with kUnimplemented on a device
+  // without IPv6: where the kernel has none, or the MTU is below 1280.
   std::optional<uint8_t> address_generation;
 };
 
-// Cannot go into the creation itself (the device has no IPv4 part yet), nor into one request with
-// the change to up (that would come first).
+// Configures the link. This cannot go into the creation itself (the device has no IPv4 part
+// yet), nor into one request with the settings (the change to up would come first).
 Request ConfigureLink(int32_t index, const LinkSettings& settings);
 
 Request SetLinkUp(int32_t index, bool up);
 
-// Takes the link down and puts it into `group`, in that order of effects whatever becomes of it
-// later. With the link go its routes and neighbours, permanent ones included: the kernel keeps none
-// on a device that is down. Refused with kNotFound when it is not there.
+// Takes the link down and then puts it into `group`. With the link go its routes and neighbours,
+// permanent ones included: the kernel keeps none on a device that is down. Refused with kNotFound
+// when it is not there.
 Request RetireLink(const std::string& name, uint32_t group);
 
-// Removes every link of the group, whoever put it there: look first (Link.group). For one wait of
-// the kernel's, where as many DeleteLink() take a wait each. Refused with kNotFound when there is
-// none; `group` must not be 0, which is where links are born.
+// Removes every link of the group, whoever put it there: look first (Link.group). It takes one wait
+// of the kernel's, where as many DeleteLink() take a wait each. Refused with kNotFound when there
+// is none; `group` must not be 0, which is where links are born.
 Request DeleteLinkGroup(uint32_t group);
 
 // Removing one end of a veth removes both. A device that is not there is no error.
@@ -117,7 +117,7 @@ Request DeleteLink(const std::string& name);
 // Errors: kNotFound; as GetOne().
 absl::StatusOr<Link> GetLink(Socket& socket, const std::string& name);
 
-// Every device of the socket's namespace whose name begins with `prefix`; empty means all.
+// Returns every device of the socket's namespace whose name begins with `prefix`; empty means all.
 // Errors: as Dump().
 absl::StatusOr<std::vector<Link>> DumpLinks(Socket& socket, std::string_view prefix);
 

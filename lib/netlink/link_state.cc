@@ -48,7 +48,8 @@ absl::StatusOr<LinkState> ParseLinkState(std::span<const uint8_t> payload) {
   if (!link.ok()) return link.status();
   LinkState state{.link = *std::move(link)};
   AttributeTable<IFLA_LINK_NETNSID> table(AttributeReader(payload, sizeof(ifinfomsg)));
-  AttributeTable<AF_INET6> families(table[IFLA_AF_SPEC].payload);  // A nest a family.
+  // There is a nest for each family.
+  AttributeTable<AF_INET6> families(table[IFLA_AF_SPEC].payload);
   AttributeTable<IFLA_INET_CONF> v4(families[AF_INET].payload);
   AttributeTable<IFLA_INET6_ADDR_GEN_MODE> v6(families[AF_INET6].payload);
   state.group = state.link.group;
@@ -104,7 +105,7 @@ absl::StatusOr<std::optional<int32_t>> NetnsNumber(Socket& socket, int netns) {
   const AttributeTable<NETNSA_NSID> table(AttributeReader(*payload, NLMSG_ALIGN(sizeof(rtgenmsg))));
   const std::optional<int32_t> number = table[NETNSA_NSID].I32();
   if (!number) return Malformed();
-  // -1 (NETNSA_NSID_NOT_ASSIGNED): nothing here has needed a number for it.
+  // The number -1 (NETNSA_NSID_NOT_ASSIGNED) says that nothing here has needed one for it.
   return *number < 0 ? std::nullopt : number;
 }
 

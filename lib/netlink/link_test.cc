@@ -14,7 +14,7 @@
 namespace spoke::netlink {
 namespace {
 
-// The attributes of one level, by type.
+// Returns the attributes of one level, by type.
 std::map<uint16_t, Attribute> Read(std::span<const uint8_t> bytes, size_t fixed_size = 0) {
   AttributeReader reader(bytes, fixed_size);
   std::map<uint16_t, Attribute> attributes;

@@ -13,8 +13,8 @@ namespace {
 // Messages and attributes both start at multiples of 4 (NLMSG_ALIGNTO, NLA_ALIGNTO).
 constexpr size_t Aligned(size_t size) { return (size + 3U) & ~size_t{3}; }
 
-// `bytes` without its first `count`; empty when there are no more. The padding behind the last
-// element may be missing.
+// Returns `bytes` without its first `count`; empty when there are no more. The padding behind the
+// last element may be missing.
 std::span<const uint8_t> Skip(std::span<const uint8_t> bytes, size_t count) {
   return bytes.subspan(std::min(count, bytes.size()));
 }

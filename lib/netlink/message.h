@@ -19,8 +19,8 @@
 
 namespace spoke::netlink {
 
-// The fixed part in front of a message's attributes (ifinfomsg and its like), or nothing when
-// `bytes` is too short for one.
+// Returns the fixed part in front of a message's attributes (ifinfomsg and its like), or nullopt
+// when `bytes` is too short for one.
 template <typename T>
 std::optional<T> ReadStruct(std::span<const uint8_t> bytes) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -32,17 +32,17 @@ std::optional<T> ReadStruct(std::span<const uint8_t> bytes) {
 
 // One attribute. Borrows the bytes it was read from.
 struct Attribute {
-  uint16_t type = 0;  // Without the flag bits (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
+  uint16_t type = 0;  // The type without the flag bits (NLA_F_NESTED, NLA_F_NET_BYTEORDER).
   std::span<const uint8_t> payload;
 
-  // Nothing when the payload is too short. Longer is fine: newer kernels may append.
+  // These return nullopt when the payload is too short. Longer is fine: newer kernels may append.
   std::optional<uint8_t> U8() const { return ReadStruct<uint8_t>(payload); }
   std::optional<uint32_t> U32() const { return ReadStruct<uint32_t>(payload); }
   std::optional<int32_t> I32() const { return ReadStruct<int32_t>(payload); }
 
-  // Up to the first NUL or the end.
+  // Returns the text up to the first NUL or the end.
   std::string_view Text() const;
-  // Nothing unless the payload has exactly the family's length.
+  // Returns nullopt unless the payload has exactly the family's length.
   std::optional<ip::Address> Address(ip::Family family) const;
   std::optional<ip::MacAddress> Mac() const;
 };
@@ -54,10 +54,12 @@ struct Attribute {
 class AttributeReader {
  public:
   explicit AttributeReader(std::span<const uint8_t> bytes) : rest_(bytes) {}
-  // The attributes behind a fixed part of `header_size` bytes; `message` must be at least as long.
+  // Reads the attributes behind a fixed part of `header_size` bytes; `message` must be at least as
+  // long.
   AttributeReader(std::span<const uint8_t> message, size_t header_size);
 
-  // The next attribute, or nothing at the end and at the first one whose length cannot be right.
+  // Returns the next attribute, or nullopt at the end and at the first one whose length cannot be
+  // right.
   std::optional<Attribute> Next();
   bool malformed() const { return malformed_; }
 
@@ -66,8 +68,8 @@ class AttributeReader {
   bool malformed_ = false;
 };
 
-// A run's attributes by their types up to `kMaxType`; of several of one type the last. One that is
-// not there is empty: without text, number or address.
+// A run's attributes by their types up to `kMaxType`. Where several have one type, the last counts.
+// One that is not there is empty: it has no text, number or address.
 template <size_t kMaxType>
 class AttributeTable {
  public:
@@ -104,7 +106,7 @@ class AttributeTable {
     malformed_ = malformed_ || !value;
   }
 
-  // A length of an attribute, or of one that was read, cannot be right.
+  // Returns whether a length of an attribute, or of one that was read, cannot be right.
   bool malformed() const { return malformed_; }
 
  private:
@@ -118,7 +120,7 @@ struct Message {
   uint16_t flags = 0;
   uint32_t sequence = 0;
   uint32_t port_id = 0;
-  std::span<const uint8_t> payload;  // Fixed part and attributes.
+  std::span<const uint8_t> payload;  // The fixed part and the attributes.
 };
 
 // Walks the messages of one datagram, as AttributeReader walks attributes.
@@ -134,9 +136,9 @@ class MessageReader {
   bool malformed_ = false;
 };
 
-// What an NLMSG_ERROR message says about a request.
+// The content of an NLMSG_ERROR message about a request.
 struct Acknowledgement {
-  int error = 0;     // errno of the refusal; 0: done.
+  int error = 0;     // The errno of the refusal; 0: done.
   std::string text;  // The kernel's own words (extended ack); often empty.
 };
 

@@ -151,7 +151,7 @@ Message Error(uint16_t flags, const std::vector<uint8_t>& payload) {
 constexpr std::string_view kEchoed = "20000000100005060100000000000000";
 constexpr std::string_view kWords =
     "0a000100"
-    "6e6f706521000000";  // "nope!"
+    "6e6f706521000000";  // The text "nope!".
 
 TEST(ParseAcknowledgement, ZeroIsDone) {
   const auto payload = FromHex("00000000" + std::string(kEchoed));

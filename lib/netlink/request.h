@@ -25,7 +25,8 @@ namespace spoke::netlink {
 // Put what fits: a request that outgrows kMaxBytes is a bug in the caller and a broken CHECK.
 class Request {
  public:
-  // The longest one here, a veth pair with its peer, needs less than a quarter.
+  // The most bytes of a request. The longest one here, a veth pair with its peer, needs less than a
+  // quarter.
   static constexpr size_t kMaxBytes = 1024;
 
   // `what` says in an error what was tried: "create link eth0". `flags` are added to
@@ -39,19 +40,19 @@ class Request {
 
   Request& PutU8(uint16_t type, uint8_t value);
   Request& PutU32(uint16_t type, uint32_t value);
-  // The bytes of a struct of the kernel's headers, or of a number.
+  // Puts the bytes of a struct of the kernel's headers, or of a number.
   template <typename T>
   Request& PutValue(uint16_t type, const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
     return PutBytes(type, {reinterpret_cast<const uint8_t*>(&value), sizeof(T)});
   }
-  // As they are: what the kernel said, sent back.
+  // Puts the bytes as they are: what the kernel said, sent back.
   Request& PutBytes(uint16_t type, std::span<const uint8_t> bytes);
-  // With the NUL behind it, as the kernel wants names.
+  // Puts the text with the NUL behind it, as the kernel wants names.
   Request& PutText(uint16_t type, std::string_view text);
   Request& PutAddress(uint16_t type, const ip::Address& address);
   Request& PutMac(uint16_t type, const ip::MacAddress& mac);
-  // A fixed part inside a nest: VETH_INFO_PEER carries an ifinfomsg before its attributes.
+  // Puts a fixed part inside a nest: VETH_INFO_PEER carries an ifinfomsg before its attributes.
   template <typename T>
   Request& PutInnerFixed(const T& fixed) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -64,7 +65,7 @@ class Request {
   Request& BeginNest(uint16_t type);
   Request& EndNest();
 
-  // This errno is as good as success: removing what is gone already.
+  // Makes this errno as good as success: removing what is gone already.
   Request& Tolerate(int error) {
     tolerated_.push_back(error);
     return *this;
@@ -74,7 +75,7 @@ class Request {
   bool Tolerates(int error) const {
     return std::find(tolerated_.begin(), tolerated_.end(), error) != tolerated_.end();
   }
-  // The message, padded to the length the next one starts at. The sequence number is 0.
+  // Returns the message, padded to the length the next one starts at. The sequence number is 0.
   std::span<const uint8_t> bytes() const;
 
  private:
@@ -84,11 +85,11 @@ class Request {
 
   std::string what_;
   absl::InlinedVector<int, 2> tolerated_;
-  std::vector<size_t> nests_;  // Where each open nest begins in buffer_.
+  std::vector<size_t> nests_;  // The places in buffer_ where the open nests begin.
   alignas(nlmsghdr) std::array<uint8_t, kMaxBytes> buffer_{};
 };
 
-// The sockaddr family of `family`: AF_INET or AF_INET6.
+// Returns the sockaddr family of `family`: AF_INET or AF_INET6.
 uint8_t FamilyNumber(ip::Family family);
 
 }  // namespace spoke::netlink

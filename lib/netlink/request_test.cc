@@ -30,7 +30,7 @@ TEST(Request, IsOneMessageThatTheReaderReadsBack) {
   EXPECT_EQ(reader.Next()->U32(), 6U);
   const auto name = reader.Next();
   EXPECT_EQ(name->Text(), "name");
-  EXPECT_EQ(name->payload.size(), 5U);  // With its NUL.
+  EXPECT_EQ(name->payload.size(), 5U);  // The text has its NUL.
   EXPECT_EQ(reader.Next()->Address(ip::Family::kV4), ip::Address::V4(0x0A000001));
   EXPECT_EQ(reader.Next()->Mac(), (ip::MacAddress{{1, 2, 3, 4, 5, 6}}));
   EXPECT_FALSE(reader.Next().has_value());

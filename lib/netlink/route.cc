@@ -38,7 +38,7 @@ void PutEncapsulation(Request& request, const Encapsulation& encapsulation) {
   request.EndNest();
 }
 
-// Nothing: malformed, or a tunnel of another kind.
+// Reads a tunnel. Nullopt: malformed, or a tunnel of another kind.
 std::optional<Encapsulation> ReadEncapsulation(uint16_t type, std::span<const uint8_t> payload) {
   if (type != LWTUNNEL_ENCAP_IP && type != LWTUNNEL_ENCAP_IP6) return std::nullopt;
   const ip::Family family = type == LWTUNNEL_ENCAP_IP ? ip::Family::kV4 : ip::Family::kV6;
@@ -151,7 +151,7 @@ Request ReplaceRoute(const Route& route) {
 
 Request DeleteRoute(const Route& route) {
   Route like = route;
-  // Whatever its scope is: a device's going away changes it.
+  // This matches whatever the route's scope is: a device's going away changes it.
   if (like.destination.family() == ip::Family::kV4) like.scope = RT_SCOPE_NOWHERE;
   Request request = RouteRequest("delete", RTM_DELROUTE, 0, like);
   request.Tolerate(ESRCH);

@@ -13,7 +13,7 @@
 namespace spoke::netlink {
 namespace {
 
-// How the kernel says that it suppresses nothing.
+// The number by which the kernel says that it suppresses nothing.
 constexpr uint32_t kNotSuppressed = 0xFFFFFFFF;
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink rule message"); }

@@ -17,7 +17,7 @@
 
 namespace spoke::netlink {
 
-// Packets whose mark is `value` under `mask`.
+// The packets whose mark is `value` under `mask`.
 struct PacketMark {
   uint32_t value = 0;
   uint32_t mask = 0xFFFF'FFFF;
@@ -29,27 +29,28 @@ struct PacketMark {
 // apart.
 struct Rule {
   ip::Family family = ip::Family::kV4;
-  uint32_t priority = 0;           // Lower comes first.
-  std::optional<ip::Prefix> from;  // Of `family`. Nothing: any source.
+  uint32_t priority = 0;           // The lower priority comes first.
+  std::optional<ip::Prefix> from;  // The source, of `family`; nullopt: any.
   uint32_t table = RT_TABLE_MAIN;
-  uint8_t protocol = RTPROT_UNSPEC;  // Who added it.
-  // What the table has only by a prefix of this length or less does not count. 0: no default route.
+  uint8_t protocol = RTPROT_UNSPEC;  // The program that added it.
+  // The length of a prefix: what the table has only by one of this length or less does not count.
+  // 0: no default route.
   std::optional<uint32_t> suppress_prefix_length;
-  std::optional<PacketMark> mark = std::nullopt;  // Nothing: any.
+  std::optional<PacketMark> mark = std::nullopt;  // The mark; nullopt: any.
 
   bool operator==(const Rule&) const = default;
 };
 
-// From the payload of an RTM_NEWRULE message. Errors: kDataLoss (cut short, a length that cannot
+// Reads the payload of an RTM_NEWRULE message. Errors: kDataLoss (cut short, a length that cannot
 // be, or a family that is neither IPv4 nor IPv6).
 absl::StatusOr<Rule> ParseRule(std::span<const uint8_t> payload);
 
-// One that is there already is no error.
+// Adds a rule. One that is there already is no error.
 Request AddRule(const Rule& rule);
-// One that is not there is no error.
+// Deletes a rule. One that is not there is no error.
 Request DeleteRule(const Rule& rule);
 
-// The family's rules that `protocol` added; RTPROT_UNSPEC: all that lead into a table.
+// Returns the family's rules that `protocol` added; RTPROT_UNSPEC: all that lead into a table.
 // Errors: as Dump().
 absl::StatusOr<std::vector<Rule>> DumpRules(Socket& socket, ip::Family family, uint8_t protocol);
 

@@ -16,12 +16,13 @@ namespace {
 // The kernel fills a dump's datagrams up to 32 KiB, and goes beyond only for one message that is
 // longer. With less than 32 KiB a datagram is cut off and its dump cannot be ended.
 constexpr size_t kBufferBytes = 64UL << 10;
-// Room for the answers to one batch: the kernel queues all of them before Send() returns, and each
-// counts with its bookkeeping.
+// The room for the answers to one batch: the kernel queues all of them before Send() returns, and
+// each counts with its bookkeeping.
 constexpr int kSocketBufferBytes = 1 << 20;
-// Answers are there when Send() returns; this only keeps a lost one from stopping the program.
+// The time limit for an answer. Answers are there when Send() returns; this only keeps a lost one
+// from stopping the program.
 constexpr time_t kReceiveTimeoutSeconds = 5;
-// More than the longest dump has datagrams.
+// The most datagrams that are thrown away, more than the longest dump has.
 constexpr int kMaxDiscarded = 100'000;
 
 absl::Status SetOption(int fd, int level, int name, int value, std::string_view what) {
@@ -38,7 +39,7 @@ absl::Status Configure(int fd) {
   // Lets the kernel filter dumps. Before Linux 4.20 it sends everything, so readers filter as well.
   static_cast<void>(
       SetOption(fd, SOL_NETLINK, NETLINK_GET_STRICT_CHK, 1, "enable strict netlink dumps"));
-  // FORCE goes past rmem_max but takes CAP_NET_ADMIN; reading works with the smaller one too.
+  // FORCE goes past rmem_max but needs CAP_NET_ADMIN; reading works with the smaller one too.
   if (!SetOption(fd, SOL_SOCKET, SO_RCVBUFFORCE, kSocketBufferBytes, "grow buffer").ok()) {
     static_cast<void>(SetOption(fd, SOL_SOCKET, SO_RCVBUF, kSocketBufferBytes, "grow buffer"));
   }
@@ -54,7 +55,7 @@ absl::Status Configure(int fd) {
 Socket::Socket(os::UniqueFd fd, uint32_t port_id)
     : fd_(std::move(fd)),
       port_id_(port_id),
-      // Not zeroed: one is made for every attachment.
+      // The buffer is not zeroed: one is made for every attachment.
       buffer_(std::make_unique_for_overwrite<uint8_t[]>(kBufferBytes)) {}
 
 absl::StatusOr<Socket> Socket::Open(Protocol protocol) {
@@ -86,7 +87,7 @@ absl::Status Socket::ReserveToSend(size_t bytes) {
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(SetOption(fd_.get(), SOL_SOCKET, SO_SNDBUF, wanted, "grow netlink send buffer"));
-  int granted = 0;  // Without the right to more, silently less.
+  int granted = 0;  // Without the right to more, the kernel grants less in silence.
   socklen_t size = sizeof(granted);
   if (::getsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUF, &granted, &size) < 0) {
     return base::ErrnoToStatus(errno, "read netlink send buffer");
@@ -98,7 +99,7 @@ absl::Status Socket::ReserveToSend(size_t bytes) {
 }
 
 absl::Status Socket::Send(std::span<const uint8_t> messages) {
-  // Without a destination it goes to the kernel.
+  // A message without a destination goes to the kernel.
   while (::send(fd_.get(), messages.data(), messages.size(), MSG_NOSIGNAL) < 0) {
     if (errno != EINTR) return base::ErrnoToStatus(errno, "send netlink messages");
   }

@@ -17,12 +17,12 @@
 namespace spoke::netns {
 namespace {
 
-constexpr int kNetnsCookie = 71;  // SO_NETNS_COOKIE, which not every C library has.
+constexpr int kNetnsCookie = 71;  // The option SO_NETNS_COOKIE, which not every C library has.
 
-// The thread's own: /proc/self is the main thread's.
+// This is the thread's own: /proc/self is the main thread's.
 constexpr const char* kCurrent = "/proc/thread-self/ns/net";
 
-// Leads back in any case, an exception from inside included.
+// Leads back in any case, also after an exception from inside.
 class Return {
  public:
   explicit Return(os::UniqueFd home) : home_(std::move(home)) {}
@@ -39,7 +39,7 @@ class Return {
 }  // namespace
 
 absl::StatusOr<Netns> Netns::Verify(os::UniqueFd fd, const std::string& what) {
-  // First the file system: on another one's file the ioctl's number could mean anything.
+  // The file system is checked first: on another one's file the ioctl's number could mean anything.
   struct statfs file_system {};
   if (::fstatfs(fd.get(), &file_system) < 0) {
     return base::ErrnoToStatus(errno, "look at " + what);

@@ -13,8 +13,9 @@
 
 namespace spoke::netns {
 
-// Equal for two handles exactly when they are of one namespace. Only as long as one of them is
-// open: the kernel gives the number of a dead namespace to a new one.
+// The identity of a namespace: equal for two handles exactly when they are of one namespace. This
+// holds only as long as one of them is open: the kernel gives the number of a dead namespace to a
+// new one.
 struct Identity {
   uint64_t device = 0;
   uint64_t inode = 0;
@@ -25,24 +26,24 @@ struct Identity {
 // Keeps one network namespace alive by a descriptor of it. Thread-safe (never changes).
 class Netns {
  public:
-  // The one the calling thread is in. Errors: as errno says.
+  // Opens the one the calling thread is in. Errors: as errno says.
   static absl::StatusOr<Netns> Current();
 
-  // From a file such as /proc/PID/ns/net or what a runtime mounted. Does not block on a FIFO and
-  // does not care for a link's target: verify where the path comes from.
-  // Errors: kNotFound, kPermissionDenied, kFailedPrecondition (not a network namespace).
+  // Opens a file such as /proc/PID/ns/net or what a runtime mounted. Does not block on a FIFO and
+  // does not care for a link's target: verify where the path comes from. Errors: kNotFound,
+  // kPermissionDenied, kFailedPrecondition (not a network namespace).
   static absl::StatusOr<Netns> Open(const std::string& path);
 
-  // From a descriptor, which is copied: the caller keeps its own.
-  // Errors: kFailedPrecondition (not open, or not of a network namespace); kResourceExhausted.
+  // Copies a descriptor: the caller keeps its own. Errors: kFailedPrecondition (not open, or not of
+  // a network namespace); kResourceExhausted.
   static absl::StatusOr<Netns> FromDescriptor(int fd);
 
   const Identity& identity() const { return identity_; }
-  // Borrowed.
+  // Returns the descriptor, borrowed.
   int fd() const { return fd_.get(); }
 
-  // The number that the kernel gives to no other namespace before it boots (SO_NETNS_COOKIE), never
-  // 0. Errors: kUnimplemented (before Linux 5.14); as Run() and errno say.
+  // Returns the number that the kernel gives to no other namespace before it boots
+  // (SO_NETNS_COOKIE), never 0. Errors: kUnimplemented (before Linux 5.14); as Run() and errno say.
   absl::StatusOr<uint64_t> Cookie() const;
 
   // Runs `inside` in this namespace, on the calling thread, and comes back: afterwards the thread

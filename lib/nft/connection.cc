@@ -21,11 +21,11 @@
 namespace spoke::nft {
 namespace {
 
-// A socket has room for so much without being asked (net.core.wmem_default is 208 KiB, of which the
-// kernel's bookkeeping takes a part).
+// The bytes for which a socket has room without being asked (net.core.wmem_default is 208 KiB, of
+// which the kernel's bookkeeping takes a part).
 constexpr size_t kUsualRoom = 128UL << 10;
-// How often the kernel may have to drop answers before we give up; once is more than a transaction
-// should lead to, since it takes a thousand refused steps.
+// The number of times that the kernel may have to drop answers before we give up; once is more than
+// a transaction should lead to, since it takes a thousand refused steps.
 constexpr int kMaxOverruns = 8;
 
 constexpr uint16_t MessageType(int message) {
@@ -46,7 +46,7 @@ absl::Status Refusal(const netlink::Acknowledgement& ack, std::string what) {
       return absl::FailedPreconditionError(what + ": a rule or an element still uses it");
     case ENFILE:
       return absl::ResourceExhaustedError(what + ": the set is full");
-    case ENOTEMPTY:  // Before Linux 5.7 or so; later ones say EEXIST.
+    case ENOTEMPTY:  // This was so before Linux 5.7 or so; later ones say EEXIST.
       return absl::AlreadyExistsError(what + ": overlaps with what is there");
     case ERESTART:
       return absl::UnavailableError(what + ": the tables changed at the same time");
@@ -68,13 +68,13 @@ class Verdicts {
   Verdicts(const Transaction& transaction, const Batch& batch)
       : transaction_(transaction), batch_(batch) {}
 
-  // OK, or why the answers did not come.
+  // Returns OK, or why the answers did not come.
   absl::Status Read(netlink::Socket& socket) {
     int overruns = 0;
     while (!done_) {
       const auto datagram = socket.Receive();
       if (absl::IsResourceExhausted(datagram.status()) && ++overruns < kMaxOverruns) {
-        continue;  // What was queued before the queue was full is still to be had, the first first.
+        continue;  // What was queued before the queue was full can still be read, the first first.
       }
       if (!datagram.ok()) return datagram.status();
       netlink::MessageReader reader(*datagram);
@@ -94,11 +94,12 @@ class Verdicts {
   absl::Status Take(const netlink::Message& message, uint32_t port) {
     const uint32_t index = message.sequence - batch_.first_sequence;
     if (message.port_id != port || message.type != NLMSG_ERROR || index > batch_.steps.size()) {
-      return absl::OkStatus();  // An older exchange's, or not about a step.
+      return absl::OkStatus();  // It answers an older exchange, or is not about a step.
     }
     const auto ack = netlink::ParseAcknowledgement(message);
     if (!ack.ok()) return ack.status();
-    // About the first message, when the whole could not be done: no answer about steps may follow.
+    // This is about the first message, when the whole could not be done: no answer about steps may
+    // follow.
     if (index == 0 && ack->error != 0) {
       done_ = true;
       if (refusal_.ok()) refusal_ = Refusal(*ack, "commit");
@@ -115,7 +116,7 @@ class Verdicts {
   const Transaction& transaction_;
   const Batch& batch_;
   bool done_ = false;
-  absl::Status refusal_;  // The first.
+  absl::Status refusal_;  // The first refusal.
 };
 
 std::string Name(const TableKey& table, const std::string& set) {
@@ -139,7 +140,7 @@ absl::Status Connection::Apply(const Transaction& transaction) {
     return absl::ResourceExhaustedError(
         fmt::format("a transaction of {} bytes is too large", batch->bytes.size()));
   }
-  // The first one has its number; the steps and the end have not.
+  // The first one has its number; the steps and the end have none.
   socket_.SkipSequences(static_cast<uint32_t>(batch->steps.size()) + 1);
   if (batch->bytes.size() > kUsualRoom && batch->bytes.size() > send_room_) {
     RETURN_IF_ERROR(socket_.ReserveToSend(batch->bytes.size()));

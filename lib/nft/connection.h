@@ -17,14 +17,15 @@
 
 namespace spoke::nft {
 
-// Far more than 1,000 blocks and 4,000 pods take (some 600 KiB); the kernel holds a copy of it.
+// The most bytes of a transaction. It is far more than 1,000 blocks and 4,000 pods take (some 600
+// KiB); the kernel holds a copy of it.
 inline constexpr size_t kMaxTransactionBytes = 32UL << 20;
 
 class Connection final : public Tables {
  public:
   // Errors: kPermissionDenied (sandboxed); kResourceExhausted (out of descriptors or memory).
   static absl::StatusOr<Connection> Open();
-  // Over a socket of the caller's, which in a test something else than the kernel answers.
+  // Works over a socket of the caller's, which in a test something else than the kernel answers.
   explicit Connection(netlink::Socket socket) : socket_(std::move(socket)) {}
 
   // Errors: those of Tables, of which kResourceExhausted is also a transaction of more than
@@ -36,7 +37,7 @@ class Connection final : public Tables {
   absl::StatusOr<std::vector<RuleReading>> ReadRules(const TableKey& table) override;
   absl::StatusOr<uint32_t> Generation() override;
 
-  // The socket's: whom notifications name as the one who made a change.
+  // Returns the socket's port, by which notifications name who made a change.
   uint32_t port_id() const { return socket_.port_id(); }
 
  private:
@@ -44,7 +45,7 @@ class Connection final : public Tables {
   absl::Status FindTable(const TableKey& table);
 
   netlink::Socket socket_;
-  size_t send_room_ = 0;  // What Socket::ReserveToSend() was asked for.
+  size_t send_room_ = 0;  // The room that Socket::ReserveToSend() was asked for.
 };
 
 }  // namespace spoke::nft

@@ -78,7 +78,7 @@ TEST_F(ConnectionTest, TheFirstRefusalIsTheOneThatIsReported) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("step 1 of 2, add table inet spoke"));
 }
 
-// As when the commit itself fails: then the kernel says nothing about the steps.
+// This is as when the commit itself fails: then the kernel says nothing about the steps.
 TEST_F(ConnectionTest, ARefusalOfTheWholeIsTheLastWord) {
   Answer(kBatch, ERESTART);
   const absl::Status status = ApplyTwoSteps();

@@ -18,13 +18,13 @@ namespace {
 using netlink::Attribute;
 using netlink::AttributeReader;
 
-constexpr size_t kMostBytesOfData = 64;  // NFT_DATA_VALUE_MAXLEN.
-// libnftnl: NFTNL_UDATA_RULE_COMMENT, which nft and iptables-nft write and show.
+constexpr size_t kMostBytesOfData = 64;  // The number NFT_DATA_VALUE_MAXLEN.
+// The number NFTNL_UDATA_RULE_COMMENT of libnftnl, which nft and iptables-nft write and show.
 constexpr uint8_t kCommentType = 0;
 
 absl::Status Malformed() { return absl::DataLossError("malformed nf_tables message"); }
 
-// A number in network order, of exactly sizeof(T) bytes.
+// Reads a number in network order, of exactly sizeof(T) bytes.
 template <typename T>
 std::optional<T> BigEndian(const Attribute& attribute) {
   if (attribute.payload.size() != sizeof(T)) return std::nullopt;
@@ -58,7 +58,8 @@ std::optional<Counts> ReadCounts(std::span<const uint8_t> data) {
   return counts;
 }
 
-// One expression. False: malformed. `counts` stays as it is when the expression is no counter.
+// Reads one expression. Returns false for a malformed one. `counts` stays as it is when the
+// expression is no counter.
 bool ReadExpression(std::span<const uint8_t> expression, std::optional<Counts>& counts) {
   std::string_view name;
   std::span<const uint8_t> data;
@@ -116,7 +117,7 @@ std::optional<Verdict> ReadVerdict(std::span<const uint8_t> nest) {
   return Verdict{*kind, std::move(chain)};
 }
 
-// A key, a value or a verdict. False: malformed.
+// Reads a key, a value or a verdict. Returns false for a malformed one.
 bool ReadData(std::span<const uint8_t> nest, Bytes& bytes, std::optional<Verdict>* verdict) {
   AttributeReader reader(nest);
   while (const auto attribute = reader.Next()) {
@@ -131,7 +132,7 @@ bool ReadData(std::span<const uint8_t> nest, Bytes& bytes, std::optional<Verdict
   return !reader.malformed();
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool AppendElement(std::span<const uint8_t> nest, std::vector<ElementReading>& elements,
                    std::vector<Bytes>& ends) {
   ElementReading& reading = elements.emplace_back();
@@ -191,7 +192,8 @@ struct SameKey {
   bool operator()(const Bytes* a, const Bytes* b) const { return *a == *b; }
 };
 
-// The comment in a rule's user data: a run of type, length, value. Empty when there is none.
+// Returns the comment in a rule's user data: a run of type, length, value. Empty when there is
+// none.
 std::string ReadComment(std::span<const uint8_t> data) {
   while (data.size() >= 2) {
     const size_t length = data[1];
@@ -205,7 +207,7 @@ std::string ReadComment(std::span<const uint8_t> data) {
   return {};
 }
 
-// The one number that a message is asked for.
+// Reads the one number that a message is asked for.
 absl::StatusOr<uint32_t> ReadNumber(std::span<const uint8_t> payload, uint16_t type,
                                     std::optional<uint32_t> without) {
   std::optional<uint32_t> number = without;

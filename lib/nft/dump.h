@@ -25,22 +25,22 @@ absl::Status AppendElements(std::span<const uint8_t> payload, std::vector<Elemen
 // end or the next beginning, or the last key there is.
 void CloseIntervals(std::vector<ElementReading>& elements, std::vector<Bytes> ends);
 
-// Of sets that packets fill: the kernel's walk through a hash table that grows meanwhile may show
-// an element twice. The second one goes.
+// Removes the second one of what comes twice in sets that packets fill: the kernel's walk through a
+// hash table that grows meanwhile may show an element twice.
 void DropRepeated(std::vector<ElementReading>& elements);
 
-// A counter, or nothing when the object is none or belongs to another table.
+// Returns a counter, or nullopt when the object is none or belongs to another table.
 absl::StatusOr<std::optional<CounterReading>> ParseCounter(std::span<const uint8_t> payload,
                                                            const std::string& table);
 
-// A rule, or nothing when it belongs to another table.
+// Returns a rule, or nullopt when it belongs to another table.
 absl::StatusOr<std::optional<RuleReading>> ParseRule(std::span<const uint8_t> payload,
                                                      const std::string& table);
 
-// NFTA_SET_FLAGS of a NEWSET message.
+// Returns the NFTA_SET_FLAGS of a NEWSET message.
 absl::StatusOr<uint32_t> ParseSetFlags(std::span<const uint8_t> payload);
 
-// NFTA_GEN_ID of a NEWGEN message.
+// Returns the NFTA_GEN_ID of a NEWGEN message.
 absl::StatusOr<uint32_t> ParseGeneration(std::span<const uint8_t> payload);
 
 }  // namespace spoke::nft

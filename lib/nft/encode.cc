@@ -76,8 +76,8 @@ const char* TypeName(ChainType type) {
   return "filter";
 }
 
-// The first key behind an interval that ends with `last`; nothing behind the very last key there
-// is.
+// Returns the first key behind an interval that ends with `last`; nullopt behind the very last key
+// there is.
 bool Increment(Bytes& last) {
   for (size_t i = last.size(); i > 0; --i) {
     if (++last[i - 1] != 0) return true;
@@ -204,7 +204,7 @@ class Encoder {
 
   absl::Status Encode(const FlushSet& change) {
     RETURN_IF_ERROR(CheckName(change.set));
-    // No elements: all of them.
+    // A message without elements deletes all of them.
     BeginElements(NFT_MSG_DELSETELEM, 0, change.set);
     return End();
   }
@@ -245,7 +245,7 @@ class Encoder {
                         const std::vector<Element>& elements) {
     RETURN_IF_ERROR(CheckName(set));
     const auto known = sets_.find({*table_, set});
-    nlattr* list = nullptr;  // Of the message under construction, if there is one.
+    nlattr* list = nullptr;  // The list of the message under construction, if there is one.
     const auto put = [&](const OwnedElement& made) {
       if (list == nullptr) {
         BeginElements(type, flags, set);
@@ -352,11 +352,11 @@ class Encoder {
   Batch batch_;
   uint32_t sequence_;
   std::unique_ptr<char[]> buffer_;
-  size_t index_ = 0;  // Of the step.
+  size_t index_ = 0;  // The index of the step.
   const TableKey* table_ = nullptr;
-  nlmsghdr* message_ = nullptr;  // Under construction, in buffer_.
-  size_t last_offset_ = 0;       // Where the last step's last message begins.
-  std::map<std::pair<TableKey, std::string>, const Set*> sets_;  // Declared so far.
+  nlmsghdr* message_ = nullptr;  // The message under construction, in buffer_.
+  size_t last_offset_ = 0;       // The place where the last step's last message begins.
+  std::map<std::pair<TableKey, std::string>, const Set*> sets_;  // The sets declared so far.
 };
 
 }  // namespace

@@ -13,14 +13,15 @@
 
 namespace spoke::nft {
 
-// Elements fill several messages, since an attribute has 64 KiB at most.
+// The most bytes of elements in a message. They fill several messages, since an attribute has 64
+// KiB at most.
 inline constexpr size_t kElementBytesPerMessage = 32UL << 10;
 
 struct Batch {
   std::vector<uint8_t> bytes;
   // The batch's own first message; those of the steps follow without gaps, then its end.
   uint32_t first_sequence = 0;
-  // Which step the message behind the first one is of, and so on. A step may have several or none.
+  // The step of each message behind the first one. A step may have several or none.
   std::vector<size_t> steps;
 
   uint32_t last_step_sequence() const {

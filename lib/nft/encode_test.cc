@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 const TableKey kTable{Family::kInet, "spoke"};
 
 struct Sent {
-  uint16_t type = 0;  // Of the batch, or NFT_MSG_*.
+  uint16_t type = 0;  // The type of the batch, or NFT_MSG_*.
   uint16_t flags = 0;
   uint32_t sequence = 0;
   std::vector<uint8_t> payload;
@@ -45,7 +45,7 @@ std::vector<uint16_t> Types(const std::vector<Sent>& sent) {
   return types;
 }
 
-// What stands in NFTA_SET_ELEM_LIST_ELEMENTS: the key, and whether it ends an interval.
+// Returns what stands in NFTA_SET_ELEM_LIST_ELEMENTS: the key, and whether it ends an interval.
 std::vector<std::pair<Bytes, bool>> ElementsOf(const Sent& message) {
   std::vector<std::pair<Bytes, bool>> elements;
   netlink::AttributeReader reader(message.payload, sizeof(nfgenmsg));

@@ -9,7 +9,7 @@
 
 #include "lib/base/check.h"
 
-// Newer than the headers of Debian 12's kernel, or missing from them.
+// These are newer than the headers of Debian 12's kernel, or missing from them.
 #ifndef NFT_CONNLIMIT_F_INV
 #define NFT_CONNLIMIT_F_INV (1 << 0)
 #endif
@@ -17,7 +17,7 @@
 namespace spoke::nft {
 namespace {
 
-// Linux, linux/icmp.h and linux/icmpv6.h: port unreachable.
+// The code for port unreachable, of linux/icmp.h and linux/icmpv6.h.
 constexpr uint8_t kIcmpPortUnreachable = 3;
 constexpr uint8_t kIcmpv6PortUnreachable = 4;
 
@@ -184,7 +184,7 @@ struct Translator {
   OwnedExpression operator()(const LimitRate& e) const {
     return Builder("limit")
         .SetWide(NFTNL_EXPR_LIMIT_RATE, e.per_second)
-        .SetWide(NFTNL_EXPR_LIMIT_UNIT, 1)  // Seconds.
+        .SetWide(NFTNL_EXPR_LIMIT_UNIT, 1)  // The unit is seconds.
         .Set(NFTNL_EXPR_LIMIT_BURST, e.burst)
         .Set(NFTNL_EXPR_LIMIT_TYPE, NFT_LIMIT_PKTS)
         .Set(NFTNL_EXPR_LIMIT_FLAGS, e.over ? NFT_LIMIT_F_INV : 0)
@@ -212,7 +212,7 @@ struct Translator {
       nftnl_expr* const inner = std::visit(*this, each).release();
       nftnl_expr_add_expr(made.get(), NFTNL_EXPR_DYNSET_EXPRESSIONS, inner);
     }
-    // Several stand in a list of their own, which Linux 5.11 brought; the flag says so.
+    // Several expressions stand in a list of their own, which Linux 5.11 brought; the flag says so.
     if (e.each.size() > 1) made.Set(NFTNL_EXPR_DYNSET_FLAGS, NFT_DYNSET_F_EXPR);
     return made.Done();
   }

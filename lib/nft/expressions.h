@@ -1,4 +1,4 @@
-// An expression as libnftnl has it. For encode.cc alone. Pure.
+// An expression as libnftnl has it, for encode.cc alone. Pure.
 #pragma once
 
 // libnftnl/expr.h uses FILE and does not include it.
@@ -17,13 +17,14 @@ struct FreeExpression {
 };
 using OwnedExpression = std::unique_ptr<nftnl_expr, FreeExpression>;
 
-// For a rule in a table of `family`. Never null: without memory the program ends.
+// Translates for a rule in a table of `family`. Never returns null: without memory the program
+// ends.
 OwnedExpression Translate(const Expression& expression, Family family);
 
-// As the kernel numbers verdicts (NF_ACCEPT, NFT_JUMP).
+// Returns the kernel's number of a verdict (NF_ACCEPT, NFT_JUMP).
 int32_t VerdictNumber(VerdictKind kind);
 
-// A counter that begins with `seed`.
+// Makes a counter that begins with `seed`.
 OwnedExpression NewCounter(const CountHere& seed);
 
 }  // namespace spoke::nft

@@ -22,7 +22,7 @@ namespace {
 using netlink::Attribute;
 using netlink::AttributeReader;
 
-constexpr size_t kDeviceNameBytes = 16;  // IFNAMSIZ
+constexpr size_t kDeviceNameBytes = 16;  // The number IFNAMSIZ.
 
 absl::Status Malformed() { return absl::DataLossError("malformed nf_tables message"); }
 
@@ -55,14 +55,14 @@ uint8_t FamilyNumberOf(const std::string& name) {
   return name == "ip6" ? NFPROTO_IPV6 : NFPROTO_INET;
 }
 
-// What a rule has said so far, expression by expression.
+// The content of a rule up to the present expression.
 struct Reading {
   RuleGist gist;
-  // What the last expression has loaded that a comparison may be about.
+  // The kind of what the last expression has loaded that a comparison may be about.
   enum class Loaded : uint8_t { kOther, kDeviceName, kDeviceIndex, kState } loaded = Loaded::kOther;
 };
 
-// The key that a "meta" expression loads; nothing when it writes one.
+// Returns the key that a "meta" expression loads; nullopt when it writes one.
 void ReadMeta(std::span<const uint8_t> data, Reading& reading) {
   std::optional<uint32_t> key;
   bool loads = false;
@@ -90,7 +90,7 @@ std::span<const uint8_t> ValueIn(std::span<const uint8_t> nest) {
   return {};
 }
 
-// "docker0" of 16 bytes, "cali*" of fewer: nft compares the beginning only.
+// Returns "docker0" for 16 bytes, "cali*" for fewer: nft compares the beginning only.
 std::string DeviceText(std::span<const uint8_t> value) {
   const auto end = std::find(value.begin(), value.end(), uint8_t{0});
   std::string name(value.begin(), end);
@@ -117,7 +117,7 @@ void ReadComparison(std::span<const uint8_t> data, Reading& reading) {
   }
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool ReadVerdict(std::span<const uint8_t> nest, RuleGist& gist) {
   AttributeReader reader(nest);
   while (const auto attribute = reader.Next()) {
@@ -141,7 +141,7 @@ bool ReadVerdict(std::span<const uint8_t> nest, RuleGist& gist) {
       case NFT_GOTO:
         gist.fate = Fate::kGoto;
         break;
-      default:  // A program's queue, and what later kernels have.
+      default:  // This is a program's queue, and what later kernels have.
         break;
     }
   }
@@ -169,7 +169,7 @@ std::string_view NameIn(std::span<const uint8_t> data, uint16_t type) {
   return {};
 }
 
-// Of iptables, whose own matches and targets nf_tables carries.
+// Reads a match or target of iptables, which nf_tables carries.
 void ReadMatch(std::string_view name, RuleGist& gist) {
   if (name == "comment") return;
   gist.conditional = true;
@@ -178,7 +178,7 @@ void ReadMatch(std::string_view name, RuleGist& gist) {
   }
 }
 
-// Of a lookup: its map holds verdicts, or chains.
+// Returns whether a lookup's map holds verdicts, or chains.
 bool GivesVerdict(std::span<const uint8_t> data) {
   AttributeReader reader(data);
   while (const auto attribute = reader.Next()) {
@@ -232,7 +232,7 @@ bool ReadExpressions(std::span<const uint8_t> list, Reading& reading) {
   return !reader.malformed();
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool ReadHook(std::span<const uint8_t> nest, ChainGist& chain) {
   AttributeReader reader(nest);
   while (const auto attribute = reader.Next()) {
@@ -318,7 +318,7 @@ absl::StatusOr<std::vector<ChainGist>> ReadForwardChains(netlink::Socket& socket
   for (const ChainGist& chain : all) {
     if (chain.at_forward) take(chain);
   }
-  for (size_t i = 0; i < found.size(); ++i) {  // It grows meanwhile.
+  for (size_t i = 0; i < found.size(); ++i) {  // The list grows meanwhile.
     RETURN_IF_ERROR(ReadRules(socket, found[i]));
     const ChainGist chain = found[i];
     for (const RuleGist& rule : chain.rules) {

@@ -15,25 +15,25 @@
 
 namespace spoke::nft {
 
-// Chains whose rules are read at most, and rules of each: a firewall that has more is judged by
-// what comes first.
+// The most chains whose rules are read, and the most rules of each: a firewall that has more is
+// judged by what comes first.
 inline constexpr size_t kMaxFirewallChains = 256;
 inline constexpr size_t kMaxRulesOfChain = 4096;
 
-// From the payload of a NEWCHAIN message, without rules; nothing for families that packets routed
+// Reads the payload of a NEWCHAIN message, without rules; nullopt for families that packets routed
 // through the node do not meet (arp, bridge, netdev). Errors: kDataLoss (a length or a number is
 // not as it must be).
 absl::StatusOr<std::optional<ChainGist>> ParseChainGist(std::span<const uint8_t> payload);
 
-// From the payload of a NEWRULE message; nothing when it is of another chain. Errors: kDataLoss.
+// Reads the payload of a NEWRULE message; nullopt when it is of another chain. Errors: kDataLoss.
 absl::StatusOr<std::optional<RuleGist>> ParseRuleGist(std::span<const uint8_t> payload,
                                                       const ChainGist& chain);
 
-// Every chain at the hook forward in the socket's namespace, and the chains that their rules lead
-// to, with their rules. Only these: kube-proxy has tens of thousands of rules elsewhere. The socket
-// is of Protocol::kNetfilter. Errors: kPermissionDenied, kInvalidArgument or kUnimplemented (a
-// kernel without nf_tables); kUnavailable (the rules change all the time); kDeadlineExceeded;
-// kDataLoss.
+// Returns every chain at the hook forward in the socket's namespace, and the chains that their
+// rules lead to, with their rules. Others are not read: kube-proxy has tens of thousands of rules
+// elsewhere. The socket is of Protocol::kNetfilter. Errors: kPermissionDenied, kInvalidArgument or
+// kUnimplemented (a kernel without nf_tables); kUnavailable (the rules change all the time);
+// kDeadlineExceeded; kDataLoss.
 absl::StatusOr<std::vector<ChainGist>> ReadForwardChains(netlink::Socket& socket);
 
 }  // namespace spoke::nft

@@ -177,7 +177,7 @@ TEST(ParseRuleGist, WhatIsCutShortIsRefused) {
   const auto whole = message.payload();
   for (size_t size = 0; size < whole.size(); ++size) {
     const auto rule = ParseRuleGist(whole.first(size), kForward);
-    // At the border of two attributes it is whole, but another chain's, or has no verdict.
+    // Cut at the border of two attributes it is whole, but another chain's, or has no verdict.
     const bool is_rule = rule.ok() && rule->has_value();
     EXPECT_TRUE(!is_rule || (*rule)->fate == Fate::kNone) << size;
   }

@@ -9,13 +9,13 @@
 namespace spoke::nft {
 namespace {
 
-constexpr int kMaxJumps = 16;  // As deep as the kernel lets chains lead.
+constexpr int kMaxJumps = 16;  // The number of jumps that the kernel allows.
 
 bool IsOurs(const ChainGist& chain) { return chain.family == "inet" && chain.table == "spoke"; }
 
-// Of kube-proxy with iptables, of the kubelet, and of kube-proxy in its mode ipvs
+// The chains of kube-proxy with iptables, of the kubelet, and of kube-proxy in its mode ipvs
 // (kubernetes/pkg/proxy/iptables, pkg/proxy/ipvs, pkg/kubelet), by their whole names: others'
-// chains begin with KUBE- as well, kube-router's KUBE-POD-FW-... for one.
+// chains begin with KUBE- as well, for example kube-router's KUBE-POD-FW-....
 constexpr std::array<std::string_view, 13> kKubernetesChains = {
     "KUBE-EXTERNAL-SERVICES", "KUBE-FIREWALL",       "KUBE-FORWARD",   "KUBE-IPVS-FILTER",
     "KUBE-IPVS-OUT-FILTER",   "KUBE-KUBELET-CANARY", "KUBE-NODE-PORT", "KUBE-NODEPORTS",
@@ -28,8 +28,8 @@ bool IsKubernetes(const ChainGist& chain) {
              kKubernetesChains.end();
 }
 
-// Whether a rule about device `device` can be about one that begins with `ours`; "docker*" is a
-// beginning.
+// Returns whether a rule about device `device` can be about one that begins with `ours`; "docker*"
+// is a beginning.
 bool CanBeOurs(std::string_view device, std::string_view ours) {
   if (!device.empty() && device.back() == '*') {
     device.remove_suffix(1);
@@ -45,11 +45,12 @@ bool IsAbout(const RuleGist& rule, std::string_view ours) {
                      [&](const std::string& device) { return CanBeOurs(device, ours); });
 }
 
-// What can be said about a chain and those it leads to.
+// The judgement about a chain and those it leads to.
 struct Judgement {
-  Fate end = Fate::kNone;   // Of a packet that no rule knows: kAccept, kDrop, or it goes on.
-  bool may_accept = false;  // A rule may let a pod's new packets pass.
-  const ChainGist* dropper = nullptr;  // Has a rule that drops under conditions.
+  // The fate of a packet that no rule knows: kAccept, kDrop, or it goes on.
+  Fate end = Fate::kNone;
+  bool may_accept = false;             // Whether a rule may let a pod's new packets pass.
+  const ChainGist* dropper = nullptr;  // The chain with a rule that drops under conditions.
 };
 
 class Walk {
@@ -57,8 +58,9 @@ class Walk {
   Walk(const std::vector<ChainGist>& chains, std::string_view ours)
       : chains_(chains), ours_(ours) {}
 
-  // Each chain once, however many rules lead to it; a loop, which only a dump that was taken while
-  // rules changed can have, ends. NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
+  // Judges each chain once, however many rules lead to it; a loop, which only a dump that was taken
+  // while rules changed can have, ends.
+  // NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
   Judgement Judge(const ChainGist& chain, int jumps) {
     if (jumps > kMaxJumps) return {};
     const auto [known, is_new] = known_.try_emplace(&chain);
@@ -81,7 +83,7 @@ class Walk {
       judgement.end = of_rule.end;
       break;
     }
-    // Who returns, or comes to the end, meets the policy of a chain at a hook.
+    // A packet that returns, or comes to the end, meets the policy of a chain at a hook.
     if (judgement.end == Fate::kReturn) judgement.end = Fate::kNone;
     if (judgement.end == Fate::kNone && chain.at_forward) {
       judgement.end = chain.drops ? Fate::kDrop : Fate::kAccept;
@@ -89,7 +91,7 @@ class Walk {
     return judgement;
   }
 
-  // `end`: of the packets that the rule is about.
+  // Takes a rule into account; `end` is for the packets that the rule is about.
   // NOLINTNEXTLINE(misc-no-recursion): not deeper than kMaxJumps.
   Judgement JudgeRule(const ChainGist& chain, const RuleGist& rule, int jumps) {
     Judgement judgement;
@@ -117,7 +119,7 @@ class Walk {
           judgement = Judge(*target, jumps + 1);
           judgement.may_accept = judgement.may_accept && !rule.on_state;
           if (rule.on_state) judgement.dropper = nullptr;
-          // What a chain that is gone to does not decide, the policy does.
+          // What a chain reached by goto does not decide, the policy does.
           if (rule.fate == Fate::kGoto && judgement.end == Fate::kNone && chain.at_forward) {
             judgement.end = chain.drops ? Fate::kDrop : Fate::kAccept;
           }

@@ -20,9 +20,9 @@ namespace spoke::nft {
 // what is read from a packet, host order what is read with Meta and Ct.
 using Bytes = std::vector<uint8_t>;
 
-// As the kernel has a number of 32 bits that it made itself: a mark, an index, a state.
+// Makes the bytes of a number of 32 bits that the kernel made itself: a mark, an index, a state.
 Bytes HostOrder(uint32_t value);
-// As it stands in a packet.
+// Makes the bytes as they stand in a packet.
 Bytes NetworkOrder(uint16_t value);
 Bytes NetworkOrder(const ip::Address& address);
 // A device's name, padded to 16 bytes (IFNAMSIZ). For a name that begins so, compare with the
@@ -46,14 +46,14 @@ using Register = uint8_t;
 
 enum class MetaKey : uint8_t {
   kMark,
-  kInterface,      // iif: index of the device a packet came by.
-  kOutInterface,   // oif
-  kInterfaceName,  // iifname: 16 bytes, padded with NULs.
+  kInterface,      // The value that nft calls iif: index of the device a packet came by.
+  kOutInterface,   // The value that nft calls oif.
+  kInterfaceName,  // The value that nft calls iifname: 16 bytes, padded with NULs.
   kOutInterfaceName,
-  kFamily,     // nfproto: one byte, AF_INET or AF_INET6.
-  kTransport,  // l4proto: one byte.
+  kFamily,     // The value that nft calls nfproto: one byte, AF_INET or AF_INET6.
+  kTransport,  // The value that nft calls l4proto: one byte.
   kLength,
-  kPriority,  // What the queues of devices go by.
+  kPriority,  // The priority that the queues of devices go by.
 };
 
 struct LoadMeta {
@@ -72,13 +72,13 @@ enum class Header : uint8_t { kLink, kNetwork, kTransport };
 
 struct LoadPayload {
   Header header = Header::kNetwork;
-  uint8_t offset = 0;  // Bytes.
+  uint8_t offset = 0;  // The offset in bytes.
   uint8_t length = 0;
   Register to = 0;
   bool operator==(const LoadPayload&) const = default;
 };
 
-// to = (from & mask) ^ toggle; all of one length.
+// Computes to = (from & mask) ^ toggle; all are of one length.
 struct MaskBits {
   Register from = 0;
   Register to = 0;
@@ -97,9 +97,9 @@ struct Compare {
   bool operator==(const Compare&) const = default;
 };
 
-// Ends the rule unless the key is in the set (`inverted`: if it is). Of a map, loads the value into
-// `to`; of a verdict map, gives the verdict (`verdict`). Counts in the element, where elements do,
-// but not when `inverted`.
+// Ends the rule unless the key is in the set (`inverted`: if it is). For a map, loads the value
+// into `to`; for a verdict map, gives the verdict (`verdict`). Counts in the element, where
+// elements do, but not when `inverted`.
 struct LookUp {
   std::string set;
   Register from = 0;
@@ -109,13 +109,14 @@ struct LookUp {
   bool operator==(const LookUp&) const = default;
 };
 
-struct CountHere {  // In the rule: begins at 0 with each new version of the rule, unless given.
+// Counts in the rule: begins at 0 with each new version of the rule, unless given.
+struct CountHere {
   uint64_t packets = 0;
   uint64_t bytes = 0;
   bool operator==(const CountHere&) const = default;
 };
 
-struct CountIn {  // In the named counter.
+struct CountIn {  // Counts in the named counter.
   std::string counter;
   bool operator==(const CountIn&) const = default;
 };
@@ -123,7 +124,7 @@ struct CountIn {  // In the named counter.
 // Matches up to (`over`: above) so many a second.
 struct LimitRate {
   uint64_t per_second = 0;
-  uint32_t burst = 0;  // Packets.
+  uint32_t burst = 0;  // The burst in packets.
   bool over = false;
   bool operator==(const LimitRate&) const = default;
 };
@@ -142,7 +143,7 @@ struct PutInSet {
   std::string set;
   Register from = 0;
   bool refresh = false;
-  absl::Duration timeout = absl::ZeroDuration();  // Zero: the set's.
+  absl::Duration timeout = absl::ZeroDuration();  // The timeout; zero: the set's.
   std::vector<std::variant<CountHere, LimitRate, LimitConnections>> each;
   bool operator==(const PutInSet&) const = default;
 };
@@ -157,15 +158,15 @@ enum class VerdictKind : uint8_t { kAccept, kDrop, kReturn, kJump, kGoto };
 
 struct Verdict {
   VerdictKind kind = VerdictKind::kAccept;
-  std::string chain = {};  // Of jump and goto.
+  std::string chain = {};  // The chain of jump and goto.
   bool operator==(const Verdict&) const = default;
 };
 
 enum class CtKey : uint8_t {
-  kState,   // Bits as the four constants below.
-  kStatus,  // Bits of enum ip_conntrack_status: IPS_DST_NAT is 32, IPS_SRC_NAT 16.
+  kState,   // The state, as the four constants below.
+  kStatus,  // The status, bits of enum ip_conntrack_status: IPS_DST_NAT is 32, IPS_SRC_NAT 16.
   kMark,
-  kDirection,  // One byte; 0: original.
+  kDirection,  // The direction in one byte; 0: original.
 };
 inline constexpr uint32_t kCtInvalid = 1;
 inline constexpr uint32_t kCtEstablished = 2;
@@ -187,10 +188,10 @@ struct NoTrack {
   bool operator==(const NoTrack&) const = default;
 };
 
-// to = jhash(from, length, seed) % modulus + offset
+// Computes to = jhash(from, length, seed) % modulus + offset.
 struct HashOf {
   Register from = 0;
-  uint8_t length = 0;  // Bytes.
+  uint8_t length = 0;  // The length in bytes.
   Register to = 0;
   uint32_t modulus = 1;
   uint32_t seed = 0;
@@ -198,14 +199,14 @@ struct HashOf {
   bool operator==(const HashOf&) const = default;
 };
 
-// Source translation to the address of the device the packet leaves by; ports at random.
+// Translates the source to the address of the device the packet leaves by; ports at random.
 struct Masquerade {
   bool fully_random = true;
   bool operator==(const Masquerade&) const = default;
 };
 
-// To an address in `address_from`..`address_to` (the same for one), IPv4 or IPv6, chosen by the
-// kernel; `ports`: registers of the first and the last port.
+// Translates the source to an address in `address_from`..`address_to` (the same for one), IPv4 or
+// IPv6, chosen by the kernel; `ports`: registers of the first and the last port.
 struct TranslateSource {
   Register address_from = 0;
   Register address_to = 0;
@@ -222,7 +223,7 @@ struct TranslateDestination {
   bool operator==(const TranslateDestination&) const = default;
 };
 
-struct Reject {  // TCP reset for TCP, else ICMP port unreachable of the packet's family.
+struct Reject {  // Answers a TCP reset for TCP, else ICMP port unreachable of the packet's family.
   bool tcp_reset = false;
   bool operator==(const Reject&) const = default;
 };
@@ -235,7 +236,7 @@ using Expression =
 struct Rule {
   std::string chain;
   std::vector<Expression> expressions;
-  std::string comment = {};  // At most 127 bytes; nft and iptables-nft show it.
+  std::string comment = {};  // A comment of at most 127 bytes; nft and iptables-nft show it.
   bool operator==(const Rule&) const = default;
 };
 
@@ -251,11 +252,11 @@ struct BaseHook {
 
 struct Chain {
   std::string name;
-  std::optional<BaseHook> base = std::nullopt;  // Policy accept.
+  std::optional<BaseHook> base = std::nullopt;  // The hook; its policy is accept.
   bool operator==(const Chain&) const = default;
 };
 
-// What one part of a key, or a value, is: only so that nft prints it well.
+// The type of one part of a key, or of a value: only so that nft prints it well.
 enum class Field : uint8_t {
   kIpv4,
   kIpv6,
@@ -269,37 +270,38 @@ enum class Field : uint8_t {
 struct Set {
   std::string name;
   std::vector<Field> key;
-  std::optional<Field> value = std::nullopt;  // A map's.
-  bool verdicts = false;                      // A verdict map.
-  // One key part only, an address or a number in network order; neither dynamic nor with a size.
+  std::optional<Field> value = std::nullopt;  // The values of a map.
+  bool verdicts = false;                      // Whether it is a verdict map.
+  // Whether keys are intervals: one key part only, an address or a number in network order; neither
+  // dynamic nor with a size.
   bool intervals = false;
-  bool dynamic = false;  // Filled by PutInSet; has a size.
-  bool counts = false;   // Elements count.
+  bool dynamic = false;  // Whether PutInSet fills it; it then has a size.
+  bool counts = false;   // Whether elements count.
   uint32_t size = 0;     // The most elements; 0: as many as memory has room for.
-  absl::Duration timeout = absl::ZeroDuration();  // Zero: elements stay.
+  absl::Duration timeout = absl::ZeroDuration();  // The timeout; zero: elements stay.
   bool operator==(const Set&) const = default;
 };
 
 struct Element {
   Bytes key;
-  // Of a set with intervals the last key of the interval, the same as `key` for one alone. Empty in
+  // The last key of the interval in a set with intervals, the same as `key` for one alone. Empty in
   // all other sets.
   Bytes last = {};
-  Bytes value = {};                               // A map's.
-  std::optional<Verdict> verdict = std::nullopt;  // A verdict map's.
-  CountHere seed = {};                            // What its counter begins with.
+  Bytes value = {};                               // The value in a map.
+  std::optional<Verdict> verdict = std::nullopt;  // The verdict in a verdict map.
+  CountHere seed = {};                            // The numbers that its counter begins with.
   bool operator==(const Element&) const = default;
 };
 
-// Each as the kernel has it: adding what is there with the same description changes nothing,
-// elements and counters keep what they have counted, and a rule is always one more.
+// Each step works as the kernel has it: adding what is there with the same description changes
+// nothing, elements and counters keep what they have counted, and a rule is always one more.
 struct AddTable {};
-// All in it goes as well. OK when there is none.
+// Deletes all in it as well. OK when there is none.
 struct DeleteTable {};
 struct AddChain {
   Chain chain;
 };
-// Its rules go; elements stay.
+// Removes the chain's rules; elements stay.
 struct FlushChain {
   std::string chain;
 };
@@ -309,7 +311,7 @@ struct DeleteChain {
 struct AddRule {
   Rule rule;
 };
-// By the handle that RuleReading has of it: the kernel never gives one twice in a table.
+// Deletes by the handle that RuleReading has: the kernel never gives one twice in a table.
 struct DeleteRule {
   std::string chain;
   uint64_t handle = 0;
@@ -320,12 +322,12 @@ struct AddSet {
 struct DeleteSet {
   std::string set;
 };
-// Refused as a whole when an element is there with another value.
+// This is refused as a whole when an element is there with another value.
 struct AddElements {
   std::string set;
   std::vector<Element> elements;
 };
-// Refused as a whole when one is not there.
+// This is refused as a whole when one is not there.
 struct DeleteElements {
   std::string set;
   std::vector<Element> elements;
@@ -349,7 +351,7 @@ struct Step {
   Change change;
 };
 
-// All steps or none; packets see either the state before or the one after.
+// Steps of which all are done or none; packets see either the state before or the one after.
 struct Transaction {
   std::vector<Step> steps;
 
@@ -358,7 +360,7 @@ struct Transaction {
 };
 
 struct ElementReading {
-  Element element;  // Without a seed.
+  Element element;  // The element without a seed.
   uint64_t packets = 0;
   uint64_t bytes = 0;
 };
@@ -373,7 +375,7 @@ struct RuleReading {
   std::string chain;
   uint64_t handle = 0;
   std::string comment;
-  // Of the first counter in it.
+  // The packets of the first counter in it.
   uint64_t packets = 0;
   uint64_t bytes = 0;
 };

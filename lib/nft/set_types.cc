@@ -13,7 +13,7 @@ namespace spoke::nft {
 namespace {
 
 // nft's own numbers of data types (its include/datatype.h, stable since it writes them into sets);
-// the kernel only stores them. In a key of several parts each has six bits.
+// the kernel only stores them. In a key of several parts each part has six bits.
 constexpr uint32_t kIntegerType = 4;
 constexpr uint32_t kIpv4Type = 7;
 constexpr uint32_t kIpv6Type = 8;
@@ -104,7 +104,7 @@ void Describe(const Set& set, nftnl_set& out) {
                        nftnl_udata_buf_len(orders));
   }
   nftnl_udata_buf_free(orders);
-  // Every element gets one, also those that packets make.
+  // Every element gets one, including those that packets make.
   if (set.counts) nftnl_set_add_expr(&out, NewCounter({}).release());
 }
 

@@ -1,4 +1,4 @@
-// What the kernel and nft(8) are told about a set. For encode.cc and connection.cc. Pure.
+// What the kernel and nft(8) are told about a set, for encode.cc and connection.cc. Pure.
 #pragma once
 
 #include <libnftnl/set.h>
@@ -9,10 +9,10 @@
 
 namespace spoke::nft {
 
-// The kernel's number (NFPROTO_INET).
+// Returns the kernel's number (NFPROTO_INET).
 uint8_t FamilyNumber(Family family);
 
-// Fills in all but names.
+// Fills in everything except names.
 void Describe(const Set& set, nftnl_set& out);
 
 }  // namespace spoke::nft

@@ -14,7 +14,7 @@ std::string NameOf(const TableKey& table) {
   return fmt::format("{} {}", kFamilies[static_cast<size_t>(table.family)], table.name);
 }
 
-// "add rule" and "forward": what a step does, and to what.
+// The words for what a step does, and to what: "add rule" and "forward".
 struct StepTitle {
   std::string_view verb;
   std::string_view object;

@@ -8,9 +8,9 @@
 
 namespace spoke::nft {
 
-// What a step does, in short: "add rule inet spoke forward".
+// Returns what a step does, in short: "add rule inet spoke forward".
 std::string TitleOf(const Step& step);
-// The same with its number: "step 3 of 17, add rule inet spoke forward".
+// Returns the same with its number: "step 3 of 17, add rule inet spoke forward".
 std::string TitleOf(const Transaction& transaction, size_t index);
 
 }  // namespace spoke::nft

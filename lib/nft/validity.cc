@@ -15,7 +15,7 @@ bool HasOrder(Field field) {
   return field != Field::kMark && field != Field::kInterfaceIndex && field != Field::kInterfaceName;
 }
 
-// What libnftnl would cut short in silence.
+// Refuses what libnftnl would cut short in silence.
 absl::Status CheckExpression(const Expression& expression) {
   if (const auto* compare = std::get_if<Compare>(&expression)) {
     if (compare->value.empty() || compare->value.size() > kMaxKeyBytes) {

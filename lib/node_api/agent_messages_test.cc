@@ -1,4 +1,4 @@
-// What agents say, as the server takes it.
+// Tests of what agents say, as the server takes it.
 #include <functional>
 
 #include "gtest/gtest.h"
@@ -259,7 +259,7 @@ TEST(AgentMessages, OfWhatWaitsNotMoreIsTakenThanANodeCanServe) {
   EXPECT_FALSE(FromWire(demand).waiting.contains("late"));
   demand.Clear();
   for (int i = 0; i < 300; ++i) wait("ns" + std::to_string(i), 1);
-  wait("ns0", 1);  // Known, and no new one.
+  wait("ns0", 1);  // The namespace is known, and is no new one.
   EXPECT_EQ(FromWire(demand).waiting.size(), kMaxWaitingNamespaces);
   EXPECT_EQ(FromWire(demand).waiting.at("ns0"), 2U);
 }

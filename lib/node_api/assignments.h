@@ -31,7 +31,7 @@ class AssignmentReport;
 
 namespace spoke::node_api {
 
-// Who an address is assigned to: the attachment, and the pod for people to read.
+// The holder of an assignment: the attachment, and the pod for people to read.
 struct Lessee {
   std::string container_id;
   std::string ifname;
@@ -44,7 +44,7 @@ struct Lessee {
 
 struct Assignment {
   ip::Address address;
-  uint64_t generation = 0;  // Rises with each assignment of the node.
+  uint64_t generation = 0;  // The number rises with each assignment of the node.
   absl::Time since;
   Lessee lessee;
 
@@ -53,15 +53,15 @@ struct Assignment {
 
 struct Release {
   ip::Address address;
-  uint64_t generation = 0;  // That of the assignment that is over.
+  uint64_t generation = 0;  // The generation of the assignment that is over.
 
   bool operator==(const Release&) const = default;
 };
 
-// What has changed since the last report. Of one address it holds at most one of each, in this
+// The changes since the last report. It holds at most one of each for one address, in this
 // order, which is also the order in which the server takes them.
 struct AssignmentReport {
-  uint64_t sequence = 0;  // Rises by one with each report of a session, from 1.
+  uint64_t sequence = 0;  // The number rises by one with each report of a session, from 1.
   std::vector<Assignment> in_use;
   std::vector<Release> released;
   std::vector<ip::Address> cooled;
@@ -76,7 +76,7 @@ struct ReportAck {
   bool operator==(const ReportAck&) const = default;
 };
 
-// For an audit: say what you hold.
+// A question for an audit: what does the agent hold?
 struct InventoryRequest {
   uint64_t id = 0;
 
@@ -93,15 +93,15 @@ struct Inventory {
   bool operator==(const Inventory&) const = default;
 };
 
-// Another machine answers for an address of the node.
+// The report that another machine answers for an address of the node.
 struct ConflictReport {
   ip::Address address;
-  std::optional<ip::MacAddress> other_mac;  // nullopt: unknown.
+  std::optional<ip::MacAddress> other_mac;  // The other MAC; nullopt: unknown.
 
   bool operator==(const ConflictReport&) const = default;
 };
 
-// An operator has decided that this assignment is over.
+// The word that an operator has decided that this assignment is over.
 struct EndAssignment {
   ip::Address address;
   uint64_t generation = 0;

@@ -1,5 +1,5 @@
-// How the last ADDs of a node went, step by step, as an operator asks and the agent answers. Values
-// and their codec. Pure.
+// The course of the last ADDs of a node, step by step, as an operator asks and the agent answers.
+// Values and their codec. Pure.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class AttachTracesRequest;
 
 namespace spoke::node_api {
 
-// Which traces to tell; an empty text stands for any.
+// The traces to tell; an empty text stands for any.
 struct AttachTracesRequest {
   uint64_t id = 0;
   std::string pod_namespace = {};
@@ -30,7 +30,7 @@ struct AttachTracesRequest {
 
 struct AttachStep {
   std::string name;
-  absl::Duration begin;  // After the beginning of the trace.
+  absl::Duration begin;  // The time since the beginning of the trace.
   absl::Duration took;
 
   bool operator==(const AttachStep&) const = default;
@@ -41,19 +41,19 @@ struct AttachTrace {
   std::string ifname;
   std::string pod_namespace;
   std::string pod_name;
-  std::string trace_id;  // That of the runtime's trace, or the agent's own.
+  std::string trace_id;  // The id of the runtime's trace, or the agent's own.
   absl::Time since;
-  std::string error = {};  // Empty: it succeeded.
+  std::string error = {};  // The error; empty: it succeeded.
   std::vector<AttachStep> steps = {};
   std::vector<ip::Address> addresses = {};
 
   bool operator==(const AttachTrace&) const = default;
 };
 
-// Answers the request of that id.
+// The answer to the request of that id.
 struct AttachTracesAnswer {
   uint64_t id = 0;
-  std::vector<AttachTrace> traces;  // The newest first.
+  std::vector<AttachTrace> traces;  // The traces, the newest first.
 
   bool operator==(const AttachTracesAnswer&) const = default;
 };
@@ -62,14 +62,15 @@ struct AttachTracesAnswer {
 inline constexpr int kMaxTraces = 64;
 inline constexpr int kMaxTraceSteps = 64;
 inline constexpr int kMaxTraceAddresses = 16;
-inline constexpr absl::Duration kMaxStepTime = absl::Hours(1);  // Runtimes give up after minutes.
+// The longest step; runtimes give up after minutes.
+inline constexpr absl::Duration kMaxStepTime = absl::Hours(1);
 
 void ToWire(const AttachTracesRequest& in, v1::AttachTracesRequest& out);
 AttachTracesRequest FromWire(const v1::AttachTracesRequest& in);
 
 void ToWire(const AttachTracesAnswer& in, v1::AttachTraces& out);
-// Of what is too long or too much, the first part is taken. Errors: kInvalidArgument (an address
-// that is none).
+// Takes the first part of what is too long or too much. Errors: kInvalidArgument (an address that
+// is none).
 absl::StatusOr<AttachTracesAnswer> FromWire(const v1::AttachTraces& in);
 
 }  // namespace spoke::node_api

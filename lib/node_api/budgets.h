@@ -1,5 +1,6 @@
-// What a node uses of budgets that all nodes share, and what it may use of them. Values and their
-// codec. Pure. Rates are bits of payload a second, over all of one team's pods of the node.
+// The use that a node makes of budgets that all nodes share, and what it may use of them. Values
+// and their codec. Pure. Rates are bits of payload a second, over all of one team's pods of the
+// node.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +20,22 @@ namespace spoke::node_api {
 struct BudgetUse {
   std::string budget;
   std::string team;
-  uint64_t usage = 0;                // Over the last second or so.
-  uint64_t demand = 0;               // What it could use, as far as the node can tell.
-  uint64_t held = 0;                 // The grant in force, or what is left of it.
-  uint64_t throttled = 0;            // Held back or dropped; in Shadow, would have been.
-  uint32_t connections = 0;          // New ones a second that passed.
-  uint32_t held_connections = 0;     // New ones a second of the grant in force.
-  uint32_t refused_connections = 0;  // A second.
+  uint64_t usage = 0;   // The usage over the last second or so.
+  uint64_t demand = 0;  // The rate that it could use, as far as the node can tell.
+  uint64_t held = 0;    // The grant in force, or what is left of it.
+  // The rate that was held back or dropped; in Shadow, that would have been.
+  uint64_t throttled = 0;
+  uint32_t connections = 0;          // The new ones a second that passed.
+  uint32_t held_connections = 0;     // The new ones a second of the grant in force.
+  uint32_t refused_connections = 0;  // The refused ones a second.
 
   bool operator==(const BudgetUse&) const = default;
 };
 
-// All budgets and teams that have pods on the node or are held, not a change.
+// All budgets and teams that have pods on the node or a grant, not a change.
 struct BudgetReport {
-  uint64_t sequence = 0;  // From 1 with each stream.
-  uint64_t applied = 0;   // The latest BudgetGrants that is in force; 0: none of this stream.
+  uint64_t sequence = 0;  // The number, from 1 with each stream.
+  uint64_t applied = 0;   // The latest BudgetGrants in force; 0: none of this stream.
   std::vector<BudgetUse> uses;
 
   bool operator==(const BudgetReport&) const = default;
@@ -43,7 +45,7 @@ struct BudgetGrant {
   std::string budget;
   std::string team;
   uint64_t rate = 0;
-  uint32_t connections = 0;  // New TCP connections a second; 0: not limited.
+  uint32_t connections = 0;  // The new TCP connections a second; 0: not limited.
   absl::Duration duration;
 
   bool operator==(const BudgetGrant&) const = default;
@@ -51,7 +53,7 @@ struct BudgetGrant {
 
 // All grants of the node, not a change: what is not here has none.
 struct BudgetGrants {
-  uint64_t sequence = 0;  // From 1 with each stream.
+  uint64_t sequence = 0;  // The number, from 1 with each stream.
   uint64_t answers = 0;   // The report that was last received: durations count from its sending.
   std::vector<BudgetGrant> grants;
 
@@ -59,20 +61,20 @@ struct BudgetGrants {
 };
 
 inline constexpr int kMaxBudgetUses = 1000;
-inline constexpr uint64_t kMaxBudgetRate = 10'000'000'000'000;  // 10 Tbit.
-inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // A second.
+inline constexpr uint64_t kMaxBudgetRate = 10'000'000'000'000;  // The highest rate: 10 Tbit.
+inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // The most connections a second.
 inline constexpr uint64_t kMaxGrantedRate = 1'000'000'000'000'000;
 
 void ToWire(const BudgetReport& in, v1::BudgetReport& out);
-// Never fails. The first kMaxBudgetUses uses are taken, without those whose budget or team is no
-// name; rates end at kMaxBudgetRate and kMaxBudgetConnections, so that those of all nodes together
-// still fit.
+// Reads a report. Never fails. The first kMaxBudgetUses uses are taken, without those whose budget
+// or team is no name; rates end at kMaxBudgetRate and kMaxBudgetConnections, so that those of all
+// nodes together still fit.
 BudgetReport FromWire(const v1::BudgetReport& in);
 
 // Durations are rounded down to milliseconds, so that no node holds a grant longer than the server
 // believes, and end at what 32 bits hold.
 void ToWire(const BudgetGrants& in, v1::BudgetGrants& out);
-// Never fails. Rates end at kMaxGrantedRate.
+// Reads grants. Never fails. Rates end at kMaxGrantedRate.
 BudgetGrants FromWire(const v1::BudgetGrants& in);
 
 }  // namespace spoke::node_api

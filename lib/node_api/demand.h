@@ -1,4 +1,4 @@
-// Which pods of a node wait for addresses, and how that stands. Values and their codec. Pure.
+// The pods of a node that wait for addresses, and how that stands. Values and their codec. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class Forecast;
 
 namespace spoke::node_api {
 
-// How many pods of which namespace wait for addresses that the node does not have: all of them, not
-// a change.
+// The numbers of pods of each namespace that wait for addresses that the node does not have: all of
+// them, not a change.
 struct Demand {
   std::map<std::string, uint32_t> waiting;
 
@@ -24,10 +24,10 @@ struct Demand {
   bool operator==(const Demand&) const = default;
 };
 
-// How it stands with what was demanded.
+// The state of what was demanded.
 struct Forecast {
-  std::string reason;  // What is being done, or why nothing can be.
-  absl::Duration eta;  // From when it was said; zero: unknown.
+  std::string reason;  // The reason: what is being done, or why nothing can be.
+  absl::Duration eta;  // The time from when it was said; zero: unknown.
 
   bool operator==(const Forecast&) const = default;
 };
@@ -37,8 +37,8 @@ inline constexpr size_t kMaxWaitingNamespaces = 256;
 inline constexpr absl::Duration kMaxForecast = absl::Hours(24);
 
 void ToWire(const Demand& in, v1::Demand& out);
-// Never fails. Takes kMaxWaitingPods pods and kMaxWaitingNamespaces namespaces; a node cannot serve
-// more at once, and the rest is there when these are served.
+// Reads a demand. Never fails. Takes kMaxWaitingPods pods and kMaxWaitingNamespaces namespaces; a
+// node cannot serve more at once, and the rest is there when these are served.
 Demand FromWire(const v1::Demand& in);
 
 // Neither fails: a reason is cut, an ETA is rounded up to milliseconds and kept within

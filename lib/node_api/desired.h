@@ -1,4 +1,4 @@
-// Which addresses a node shall have, and the server's options to get some back. Values and their
+// The addresses that a node shall have, and the server's wishes to get some back. Values and their
 // codec. Pure.
 //
 // What is said has one entry an IP configuration, which is an address or a block. Who assigns them
@@ -27,10 +27,10 @@ namespace spoke::node_api {
 // One IP configuration that the node shall have: an address or a block.
 struct DesiredConfiguration {
   ip::Prefix range;
-  std::string name;  // On the NIC.
+  std::string name;  // The name on the NIC.
   std::string pool;
-  std::optional<ip::MacAddress> nic_mac = std::nullopt;  // Which NIC it is on; nullopt: not said.
-  absl::Duration cooldown;                               // Not to be assigned for this long.
+  std::optional<ip::MacAddress> nic_mac = std::nullopt;  // The NIC it is on; nullopt: not said.
+  absl::Duration cooldown;  // The time for which it is not to be assigned.
 
   bool operator==(const DesiredConfiguration&) const = default;
 };
@@ -42,8 +42,10 @@ struct PoolState {
   uint64_t usable = 0;
   uint64_t attached = 0;
   uint64_t free = 0;
-  std::vector<std::string> namespaces = {};  // Empty: for every pod no other pool is meant for.
-  std::optional<ip::Address> unused = {};    // Given to no node, ever; nullopt: none is known.
+  // The namespaces; empty: it is for every pod no other pool is meant for.
+  std::vector<std::string> namespaces = {};
+  // The address that is given to no node, ever; nullopt: none is known.
+  std::optional<ip::Address> unused = {};
 
   bool operator==(const PoolState&) const = default;
 };
@@ -55,7 +57,7 @@ struct DesiredState {
   std::vector<DesiredConfiguration> added;
   std::vector<ip::Prefix> removed;
   std::vector<PoolState> pools;
-  std::string store_token = {};  // To be kept for the next hello; empty: nothing to keep.
+  std::string store_token = {};  // The token to keep for the next hello; empty: nothing to keep.
 
   bool operator==(const DesiredState&) const = default;
 };
@@ -66,7 +68,7 @@ struct DesiredAck {
   bool operator==(const DesiredAck&) const = default;
 };
 
-// The server would like these back, each as a whole.
+// The addresses that the server would like back, each entry as a whole.
 struct ReclaimRequest {
   uint64_t id = 0;
   std::vector<ip::Prefix> ranges;
@@ -82,9 +84,9 @@ struct ReclaimAnswer {
   bool operator==(const ReclaimAnswer&) const = default;
 };
 
-// Errors of those that follow: kInvalidArgument (an address or length that is none; ranges of more
-// than kMaxAddresses addresses in all, or in an answer more than kMaxAddresses ranges). A MAC or an
-// unused address that is none counts as not said.
+// Errors of the functions that follow: kInvalidArgument (an address or length that is none; ranges
+// of more than kMaxAddresses addresses in all, or in an answer more than kMaxAddresses ranges). A
+// MAC or an unused address that is none counts as not said.
 void ToWire(const DesiredState& in, v1::DesiredState& out);
 absl::StatusOr<DesiredState> FromWire(const v1::DesiredState& in);
 void ToWire(const ReclaimRequest& in, v1::ReclaimRequest& out);

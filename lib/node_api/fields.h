@@ -1,4 +1,4 @@
-// Fields that several messages have, checked. Pure. For the codecs of this folder.
+// Checks of fields that several messages have, for the codecs of this folder. Pure.
 #pragma once
 
 #include <string_view>
@@ -12,14 +12,14 @@
 
 namespace spoke::node_api {
 
-// Printable ASCII without blanks, since these end up in keys, logs and tables. Errors:
+// Takes printable ASCII without blanks, since these end up in keys, logs and tables. Errors:
 // kInvalidArgument, naming `field`.
 absl::Status CheckName(std::string_view field, std::string_view text, size_t max_length);
 
 // Errors: kInvalidArgument (more than `most` entries), naming `field`.
 absl::Status CheckCount(std::string_view field, int count, uint64_t most);
 
-// The error of one entry of a list, with its place.
+// Returns the error of one entry of a list, with its place.
 absl::Status At(std::string_view field, int index, const absl::Status& status);
 
 // Errors of the lists: kInvalidArgument (more than kMaxAddresses entries, or one that is none),

@@ -7,7 +7,7 @@
 namespace spoke::node_api {
 namespace {
 
-// Where each value goes in the message that carries it.
+// Writes each value to its place in the message that carries it.
 struct AgentWriter {
   v1::AgentMessage& out;
 
@@ -51,7 +51,7 @@ struct ServerWriter {
   void operator()(const PolicyTrial& in) const { ToWire(in, *out.mutable_policy_trial()); }
 };
 
-// What was read of one part, as the message it came in.
+// Turns what was read of one part into the message it came in.
 template <typename Message, typename Part>
 absl::StatusOr<std::optional<Message>> Said(Part part) {
   return std::optional<Message>(std::move(part));

@@ -35,7 +35,8 @@ using ServerMessage = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequ
 v1::AgentMessage ToWire(const AgentMessage& in);
 v1::ServerMessage ToWire(const ServerMessage& in);
 
-// nullopt: what only a newer version says. Errors: kInvalidArgument (a field that cannot be).
+// Reads a message; nullopt: it is what only a newer version says. Errors: kInvalidArgument (a field
+// that cannot be).
 absl::StatusOr<std::optional<AgentMessage>> FromWire(const v1::AgentMessage& in);
 absl::StatusOr<std::optional<ServerMessage>> FromWire(const v1::ServerMessage& in);
 

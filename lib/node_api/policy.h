@@ -1,4 +1,5 @@
-// How policy is carried to a node, and what the node says of it. Values and their codec. Pure.
+// The way in which policy is carried to a node, and what the node says of it. Values and their
+// codec. Pure.
 //
 // The bundle is carried as the message that the server has compiled it into: one message is made
 // for the thousands of nodes that need the same, so it is shared, and the agent reads it itself, as
@@ -24,54 +25,56 @@ namespace spoke::node_api {
 
 // The policy that a node shall have: all of it, or what has changed.
 struct PolicyUpdate {
-  std::shared_ptr<const v1::PolicyBundle> bundle;  // Never nullptr.
-  // How many of its connections the node may end by it, of a thousand; nullopt: all.
+  std::shared_ptr<const v1::PolicyBundle> bundle;  // The bundle, never nullptr.
+  // The share of its connections that the node may end by it, of a thousand; nullopt: all.
   std::optional<uint32_t> max_cut_permille = std::nullopt;
 
   bool operator==(const PolicyUpdate&) const = default;
 };
 
-// For an operator: what would this policy, which is not put in force, end on the node?
+// An operator's question: what would this policy, which is not put in force, end on the node?
 struct PolicyTrial {
   uint64_t id = 0;
-  std::shared_ptr<const v1::PolicyBundle> policy;  // All of it; never nullptr.
+  std::shared_ptr<const v1::PolicyBundle> policy;  // The policy, all of it; never nullptr.
 
   bool operator==(const PolicyTrial&) const = default;
 };
 
-// How many of the connections that a node tracks a policy ends. What of it is ended by which rule
-// only the agent knows.
+// The number of the connections that a node tracks that a policy ends. Only the agent knows which
+// rule ends which.
 struct CutCount {
-  uint64_t connections = 0;  // With a pod at an end.
-  uint64_t cut = 0;          // Those of them that are ended.
+  uint64_t connections = 0;  // The connections with a pod at an end.
+  uint64_t cut = 0;          // The number of them that are ended.
 
   bool operator==(const CutCount&) const = default;
 };
 
 struct PolicyAck {
   uint64_t version = 0;
-  std::string error;                           // Empty: kept and in force.
-  std::optional<CutCount> cut = std::nullopt;  // What it ends, or would end; nullopt: not counted.
-  bool held = false;                           // It would end more than it may.
+  std::string error;  // The error; empty: kept and in force.
+  // The number it ends, or would end; nullopt: not counted.
+  std::optional<CutCount> cut = std::nullopt;
+  bool held = false;  // Whether it would end more than it may.
 
   bool operator==(const PolicyAck&) const = default;
 };
 
-// Answers the trial of that id.
+// The answer to the trial of that id.
 struct PolicyTrialAnswer {
   uint64_t id = 0;
   CutCount cut;
-  std::string error;  // Why it is not known.
+  std::string error;  // The reason why it is not known.
 
   bool operator==(const PolicyTrialAnswer&) const = default;
 };
 
-// More than any kernel tracks; so the sum of all nodes fits.
+// The most connections that are believed, more than any kernel tracks; so the sum of all nodes
+// fits.
 inline constexpr uint64_t kMaxTrackedConnections = uint64_t{1} << 32U;
 inline constexpr uint32_t kAllPermille = 1000;
 inline constexpr size_t kMaxPolicyErrorBytes = 1024;
 
-// None of these fails. A share ends at all, a count at kMaxTrackedConnections and a cut at its
+// None of these fails. A share ends at 1000, a count at kMaxTrackedConnections and a cut at its
 // count; errors are cut.
 void ToWire(const PolicyUpdate& in, v1::PolicyBundle& out);
 PolicyUpdate FromWire(const v1::PolicyBundle& in);

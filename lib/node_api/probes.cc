@@ -40,7 +40,7 @@ ProbeOutcome FromWire(WireResult::Outcome outcome) {
       return ProbeOutcome::kUnreachable;
     case WireResult::TIMED_OUT:
       return ProbeOutcome::kTimedOut;
-    default:  // Of a newer agent.
+    default:  // It is of a newer agent.
       return ProbeOutcome::kNotTried;
   }
 }

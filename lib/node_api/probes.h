@@ -1,5 +1,5 @@
-// What can be reached from a pod's place on a node, as an operator asks and the agent answers.
-// Values and their codec. Pure.
+// The targets that can be reached from a pod's place on a node, as an operator asks and the agent
+// answers. Values and their codec. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace spoke::node_api {
 
 struct ProbeTarget {
   ip::Address address;
-  uint16_t port = 0;  // TCP; 0: ICMP echo.
+  uint16_t port = 0;  // The TCP port; 0: ICMP echo.
 
   bool operator==(const ProbeTarget&) const = default;
 };
@@ -28,7 +28,7 @@ struct ProbeTarget {
 struct ProbeRequest {
   uint64_t id = 0;
   std::vector<ProbeTarget> targets;
-  absl::Duration timeout;  // For each.
+  absl::Duration timeout;  // The time limit for each target.
 
   bool operator==(const ProbeRequest&) const = default;
 };
@@ -44,11 +44,11 @@ struct ProbeResult {
   bool operator==(const ProbeResult&) const = default;
 };
 
-// Answers the request of that id.
+// The answer to the request of that id.
 struct ProbeAnswer {
   uint64_t id = 0;
-  std::vector<ProbeResult> results;  // In the order of the targets.
-  std::string error;                 // Why nothing was tried.
+  std::vector<ProbeResult> results;  // The results, in the order of the targets.
+  std::string error;                 // The reason why nothing was tried.
 
   bool operator==(const ProbeAnswer&) const = default;
 };
@@ -62,8 +62,8 @@ void ToWire(const ProbeRequest& in, v1::ProbeRequest& out);
 absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in);
 
 void ToWire(const ProbeAnswer& in, v1::ProbeResults& out);
-// Of more than kMaxProbeTargets results the first are taken; texts are cut. Errors:
-// kInvalidArgument (an address or port that is none).
+// Takes the first of more than kMaxProbeTargets results; texts are cut. Errors: kInvalidArgument
+// (an address or port that is none).
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
 
 }  // namespace spoke::node_api

@@ -1,4 +1,4 @@
-// What the server says, as agents take it.
+// Tests of what the server says, as agents take it.
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -86,14 +86,14 @@ TEST(ServerMessages, WhatAServerCannotMeanIsRefused) {
   EXPECT_FALSE(FromWire(end).ok());
 }
 
-TEST(ServerMessages, AnForecastIsKeptWithinWhatAPersonReads) {
+TEST(ServerMessages, AForecastIsKeptWithinWhatAPersonReads) {
   v1::Forecast wire;
   ToWire(Forecast{.reason = "soon", .eta = absl::Microseconds(1)}, wire);
-  EXPECT_EQ(wire.eta_ms(), 1);  // Not 0, which is unknown.
+  EXPECT_EQ(wire.eta_ms(), 1);  // The number is not 0, which is unknown.
   std::string umlauts;
   for (int i = 0; i < 1000; ++i) umlauts += "\xC3\xA4";
   ToWire(Forecast{.reason = "a" + umlauts, .eta = {}}, wire);
-  EXPECT_EQ(wire.reason().size(), 1023U);  // No half character.
+  EXPECT_EQ(wire.reason().size(), 1023U);  // There is no half character.
   wire.set_reason(std::string(511, 'x') + "\xC3\xA4" + "y");
   EXPECT_EQ(FromWire(wire).reason, std::string(511, 'x')) << "no half characters";
   wire.set_reason(std::string(100'000, 'x'));

@@ -19,7 +19,8 @@ absl::Status CheckLabels(const v1::Hello& in) {
   return absl::OkStatus();
 }
 
-// In lower case, since that is how everybody compares it: the cloud itself varies the case.
+// Reads an instance in lower case, since that is how everybody compares it: the cloud itself varies
+// the case.
 absl::StatusOr<std::string> InstanceFromWire(const std::string& in) {
   if (in.empty()) return in;
   RETURN_IF_ERROR(CheckName("instance", in, kMaxIdBytes));

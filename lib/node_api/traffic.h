@@ -1,4 +1,4 @@
-// What the pods of a node have sent and received. Values and their codec. Pure.
+// The traffic that the pods of a node have sent and received. Values and their codec. Pure.
 //
 // An agent counts more than it says: packets, and pods by their UID.
 #pragma once
@@ -18,13 +18,13 @@ class TrafficReport;
 namespace spoke::node_api {
 
 struct Volume {
-  uint64_t sent = 0;      // Bytes of IP packets, from the pods' view.
-  uint64_t received = 0;  // Bytes.
+  uint64_t sent = 0;      // The bytes of IP packets sent, from the pods' view.
+  uint64_t received = 0;  // The bytes received.
 
   bool operator==(const Volume&) const = default;
 };
 
-// By the class's name: "cluster", "internet", "group:NAME".
+// The volumes by the class's name: "cluster", "internet", "group:NAME".
 using VolumeByClass = std::map<std::string, Volume>;
 
 struct PodVolumes {
@@ -35,11 +35,11 @@ struct PodVolumes {
   bool operator==(const PodVolumes&) const = default;
 };
 
-// Totals since `epoch`, so one may be lost; another epoch is another count.
+// The totals since `epoch`, so one report may be lost; another epoch is another count.
 struct TrafficReport {
   absl::Time epoch;
   std::map<std::string, VolumeByClass> namespaces;
-  std::vector<PodVolumes> pods;  // Those with most traffic outside the cluster.
+  std::vector<PodVolumes> pods;  // The pods with most traffic outside the cluster.
 
   bool operator==(const TrafficReport&) const = default;
 };
@@ -49,8 +49,8 @@ inline constexpr int kMaxReportClasses = 64;
 inline constexpr int kMaxReportPods = 20;
 
 void ToWire(const TrafficReport& in, v1::TrafficReport& out);
-// Never fails. Of what is too long or too much, the first part is taken: kMaxReportNamespaces
-// namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
+// Reads a report. Never fails. Takes the first part of what is too long or too much:
+// kMaxReportNamespaces namespaces, kMaxReportClasses classes of each, kMaxReportPods pods.
 TrafficReport FromWire(const v1::TrafficReport& in);
 
 }  // namespace spoke::node_api

@@ -10,17 +10,17 @@
 
 namespace spoke::node_checks {
 
-// Where a check puts what it finds, under its own id.
+// The place where a check puts what it finds, under its own id.
 class Findings {
  public:
   Findings(std::string id, std::vector<Finding>& into) : id_(std::move(id)), into_(into) {}
 
-  // `finding` without an id.
+  // Adds `finding`, which has no id.
   void Add(Finding finding) {
     finding.id = id_;
     into_.push_back(std::move(finding));
   }
-  // What could not be looked at is said as well: silence would pass for health.
+  // Says what could not be looked at as well: silence would pass for health.
   void AddUnknown(std::string object, const absl::Status& status);
 
  private:
@@ -28,7 +28,7 @@ class Findings {
   std::vector<Finding>& into_;
 };
 
-// kernel_checks.cc
+// These are in kernel_checks.cc.
 void CheckFeature(const NodeFacts& facts, KernelFeature feature, Findings& findings);
 void CheckForwarding(const NodeFacts& facts, Findings& findings);
 void CheckForwardingV6(const NodeFacts& facts, Findings& findings);
@@ -40,10 +40,10 @@ void CheckVirtualServices(const NodeFacts& facts, Findings& findings);
 void CheckNic(const NodeFacts& facts, Findings& findings);
 void CheckMtu(const NodeFacts& facts, Findings& findings);
 
-// firewall_checks.cc
+// These are in firewall_checks.cc.
 void CheckForwardRules(const NodeFacts& facts, Findings& findings);
 
-// cni_checks.cc
+// These are in cni_checks.cc.
 void CheckConfiguration(const NodeFacts& facts, Findings& findings);
 void CheckNetworkConfigs(const NodeFacts& facts, Findings& findings);
 void CheckBinDirectory(const NodeFacts& facts, Findings& findings);
@@ -53,7 +53,7 @@ void CheckAgent(const NodeFacts& facts, Findings& findings);
 void CheckStateDirectory(const NodeFacts& facts, Findings& findings);
 void CheckServer(const NodeFacts& facts, Findings& findings);
 
-// host_checks.cc
+// These are in host_checks.cc.
 void CheckOtherNetworks(const NodeFacts& facts, Findings& findings);
 void CheckCloudInit(const NodeFacts& facts, Findings& findings);
 void CheckLinkFiles(const NodeFacts& facts, Findings& findings);

@@ -1,4 +1,4 @@
-// Spoke's own parts on the node, and what a runtime finds in its directories.
+// Checks Spoke's own parts on the node, and what a runtime finds in its directories.
 #include <algorithm>
 #include <cctype>
 #include <utility>
@@ -11,7 +11,8 @@
 namespace spoke::node_checks {
 namespace {
 
-// More than the plugin takes, twice over: it is put beside the old one and renamed.
+// The room for an install, more than the plugin takes twice over: it is put beside the old one and
+// renamed.
 constexpr uint64_t kNeededBytes = uint64_t{16} << 20U;
 constexpr uint64_t kNeededFiles = 4;
 
@@ -25,12 +26,12 @@ std::string Quoted(const std::string& path) {
   return quoted + "'";
 }
 
-// Under a name that no runtime loads.
+// Returns the command that gives a file a name that no runtime loads.
 std::string PutAside(const std::string& path) {
   return fmt::format("mv {0} {0}.off", Quoted(path));
 }
 
-// Where ours is, or would be, among the files.
+// Returns whether the file comes before ours, where that is or would be among the files.
 bool IsBeforeOurs(const ForeignFile& file, const NodeSettings& settings) {
   return file.name < settings.conf_file;
 }
@@ -64,7 +65,7 @@ void AddOther(const ForeignFile& file, const NetworkConfig& config, bool wins, F
   }
 }
 
-// Null: there is no file of ours.
+// Returns our file; null: there is none.
 const ForeignFile* FindOurs(const NodeFacts& facts) {
   for (const ForeignFile& file : facts.cni_files) {
     if (!file.status.ok()) continue;
@@ -249,7 +250,7 @@ void CheckStateDirectory(const NodeFacts& facts, Findings& findings) {
 
 void CheckServer(const NodeFacts& facts, Findings& findings) {
   if (facts.server.ok()) return;
-  // Once it has served, the node lives on the addresses that it has.
+  // An agent that has served lets the node live on the addresses that it has.
   const bool serves = facts.agent.ok() && FindOurs(facts) != nullptr;
   findings.Add({.severity = serves ? Severity::kWarning : Severity::kBlocking,
                 .object = facts.settings.server,

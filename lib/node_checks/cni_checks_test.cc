@@ -1,4 +1,4 @@
-// Spoke's parts in their places, and what else a runtime finds there.
+// Tests of Spoke's parts in their places, and of what else a runtime finds there.
 #include <utility>
 
 #include "lib/node_checks/healthy_node.h"
@@ -68,7 +68,7 @@ TEST(NetworkConfigs, WithoutOursPodsDoNotStartOnceSpokeIsInstalled) {
     facts.settings.stage = stage;
     EXPECT_THAT(FindingsOf(facts, "cni-config"), IsEmpty());
   }
-  // But one that will win is seen before ours is there.
+  // One that will win is seen before ours is there.
   facts.cni_files = {File("05-bridge.conf", kBridge), File("20-bridge.conf", kBridge)};
   EXPECT_THAT(FindingsOf(facts, "cni-config"),
               ElementsAre(Blocking("/etc/cni/net.d/05-bridge.conf")));
@@ -83,7 +83,7 @@ TEST(NetworkConfigs, TheDirectoryIsThere) {
   EXPECT_THAT(FindingsOf(facts, "cni-config"), ElementsAre(Warning("/etc/cni/net.d")));
   facts.cni_status = absl::PermissionDeniedError("no");
   EXPECT_THAT(FindingsOf(facts, "cni-config"), ElementsAre(Warning("/etc/cni/net.d")));
-  facts.settings.conf_dir.clear();  // Not ours to look at.
+  facts.settings.conf_dir.clear();  // The directory is not ours to look at.
   EXPECT_THAT(FindingsOf(facts, "cni-config"), IsEmpty());
 }
 
@@ -183,7 +183,7 @@ TEST(StateDirectory, IsOnTmpfs) {
   NodeFacts facts = HealthyNode();
   facts.state_dir.file_system = "ext4";
   EXPECT_THAT(FindingsOf(facts, "state-dir"), ElementsAre(Warning("/run/spoke/netagent")));
-  facts.state_dir.file_system = "";  // Not known.
+  facts.state_dir.file_system = "";  // The file system is not known.
   EXPECT_THAT(FindingsOf(facts, "state-dir"), IsEmpty());
 }
 
@@ -193,7 +193,7 @@ TEST(Server, AwayBlocksANodeThatHasNeverServed) {
   EXPECT_THAT(FindingsOf(facts, "server"), ElementsAre(Warning("ipam.example:7443")));
   facts.cni_files.clear();
   EXPECT_THAT(FindingsOf(facts, "server"), ElementsAre(Blocking("ipam.example:7443")));
-  facts.settings.stage = Stage::kAgent;  // Who has the session itself.
+  facts.settings.stage = Stage::kAgent;  // The agent asks, which has the session itself.
   EXPECT_THAT(FindingsOf(facts, "server"), IsEmpty());
 }
 

@@ -13,7 +13,7 @@ struct Entry {
   const char* id;
   const char* about;
   void (*check)(const NodeFacts&, Findings&);
-  bool (*applies)(const NodeFacts&) = nullptr;  // Null: always.
+  bool (*applies)(const NodeFacts&) = nullptr;  // Says whether the check is made; null: always.
 };
 
 template <KernelFeature kFeature>

@@ -15,35 +15,35 @@
 namespace spoke::node_checks {
 
 enum class Severity : uint8_t {
-  kWarning,   // Something works worse, or will break one day.
-  kBlocking,  // Pods get no network, or lose it.
+  kWarning,   // The severity of what works worse, or will break one day.
+  kBlocking,  // The severity of what leaves pods without network, now or later.
 };
 
-// "warning", "blocking".
+// Returns "warning" or "blocking".
 std::string_view NameOf(Severity severity);
 
 struct Finding {
-  std::string id;  // The check's.
+  std::string id;  // The check's id.
   Severity severity = Severity::kWarning;
-  std::string object;  // What it is about: "ip filter FORWARD", "/etc/cni/net.d/00-x.conf".
-  std::string what;    // What was seen there.
-  std::string why;     // Why that matters.
-  std::string remedy;  // A command, or a file with its lines.
+  std::string object;  // The object it is about: "ip filter FORWARD", "/etc/cni/net.d/00-x.conf".
+  std::string what;    // The words for what was seen there.
+  std::string why;     // The reason why that matters.
+  std::string remedy;  // The remedy: a command, or a file with its lines.
 
   bool operator==(const Finding&) const = default;
 };
 
 struct Check {
   std::string id;
-  std::string about;  // What is well when it finds nothing: "packets are forwarded".
+  std::string about;  // The words for what is well when it finds nothing: "packets are forwarded".
 };
 
 struct Report {
-  std::vector<Check> checks;      // Those that were made, in their order.
-  std::vector<Finding> findings;  // In the order of their checks.
+  std::vector<Check> checks;      // The checks that were made, in their order.
+  std::vector<Finding> findings;  // The findings, in the order of their checks.
 
   size_t Count(Severity severity) const;
-  // Nothing is blocking.
+  // Returns whether nothing is blocking.
   bool pods_will_work() const { return Count(Severity::kBlocking) == 0; }
 };
 

@@ -1,4 +1,4 @@
-// Whether others' rules at the hook forward let pods' packets pass.
+// Checks whether others' rules at the hook forward let pods' packets pass.
 #include <set>
 #include <string_view>
 #include <utility>
@@ -13,7 +13,8 @@ namespace {
 using nft::ChainGist;
 using nft::ForwardJudgement;
 
-// iptables' tables are best changed with iptables: nft's words would not survive its restore.
+// Returns the remedy. iptables' tables are best changed with iptables: nft's words would not
+// survive its restore.
 std::string LetPodsPass(const ChainGist& chain) {
   const bool of_iptables =
       chain.name == "FORWARD" && (chain.family == "ip" || chain.family == "ip6");
@@ -21,7 +22,8 @@ std::string LetPodsPass(const ChainGist& chain) {
     const std::string_view program = chain.family == "ip6" ? "ip6tables" : "iptables";
     const bool legacy = chain.table.find("legacy") != std::string::npos;
     const std::string name = fmt::format("{}{}", program, legacy ? "-legacy" : "");
-    // Behind what drops some of it on purpose, as long as nothing drops all of it.
+    // A policy that drops is judged behind a rule that drops some of it on purpose, as long as
+    // nothing drops all of it.
     return fmt::format("{0} {2} FORWARD -i {1}+ -j ACCEPT; {0} {2} FORWARD -o {1}+ -j ACCEPT", name,
                        kPodLinkPrefix, chain.drops ? "-A" : "-I");
   }

@@ -1,4 +1,4 @@
-// Which firewalls keep pods' packets from passing.
+// Tests which firewalls keep pods' packets from passing.
 #include <utility>
 
 #include "lib/node_checks/healthy_node.h"
@@ -39,7 +39,7 @@ std::vector<Finding> FindingsWith(std::vector<ChainGist> chains) {
   return FindingsOf(facts, "forward-rules");
 }
 
-// As Docker leaves it, beside kube-proxy.
+// This is as Docker leaves it, beside kube-proxy.
 TEST(ForwardRules, DockersPolicyBlocksThoughItLetsItsOwnPass) {
   const auto found =
       FindingsWith({Forward(true, {Of(Fate::kJump, "DOCKER-USER"), Of(Fate::kJump, "KUBE-FORWARD"),
@@ -54,10 +54,10 @@ TEST(ForwardRules, DockersPolicyBlocksThoughItLetsItsOwnPass) {
 TEST(ForwardRules, ARuleForPodsLinksMakesItAWarning) {
   EXPECT_THAT(FindingsWith({Forward(true, {OnDevice(Of(Fate::kAccept), "spk*")})}),
               ElementsAre(Warning("ip filter FORWARD")));
-  // By address, which may be pods' or not.
+  // The rule goes by address, which may be pods' or not.
   EXPECT_THAT(FindingsWith({Forward(true, {If(Of(Fate::kAccept))})}),
               ElementsAre(Warning("ip filter FORWARD")));
-  // In a chain that is led to.
+  // The rule is in a chain that is led to.
   EXPECT_THAT(FindingsWith({Forward(true, {Of(Fate::kJump, "MINE")}),
                             Named("MINE", {OnDevice(Of(Fate::kAccept), "s*")})}),
               ElementsAre(Warning("ip filter FORWARD")));
@@ -90,7 +90,7 @@ TEST(ForwardRules, WhatAcceptsAllEndsTheChain) {
               IsEmpty());
 }
 
-// As firewalld: the policy accepts, the last rule rejects.
+// This is as firewalld does it: the policy accepts, the last rule rejects.
 TEST(ForwardRules, ALastRuleThatRejectsAllIsAsGoodAsAPolicy) {
   ChainGist chain = {"inet",
                      "firewalld",
@@ -115,11 +115,11 @@ TEST(ForwardRules, DropsThatArePlainlyNotAboutPodsAreNotNamed) {
                                     Of(Fate::kJump, "KUBE-FORWARD")}),
                     Named("KUBE-FORWARD", {If(Of(Fate::kDrop))})}),
       IsEmpty());
-  // kube-router's begin like kube-proxy's.
+  // The names of kube-router's chains begin like kube-proxy's.
   EXPECT_THAT(FindingsWith({Forward(false, {Of(Fate::kJump, "KUBE-ROUTER-FORWARD")}),
                             Named("KUBE-ROUTER-FORWARD", {If(Of(Fate::kDrop))})}),
               ElementsAre(Warning("ip filter KUBE-ROUTER-FORWARD")));
-  // Only the agent's own.
+  // There is only the agent's own.
   EXPECT_THAT(FindingsWith({{"inet", "spoke", "forward", true, false, {If(Of(Fate::kDrop))}}}),
               IsEmpty());
 }

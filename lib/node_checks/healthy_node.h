@@ -45,7 +45,7 @@ inline NodeFacts HealthyNode() {
   return facts;
 }
 
-// What one check finds.
+// Returns what one check finds.
 inline std::vector<Finding> FindingsOf(const NodeFacts& facts, const std::string& id) {
   std::vector<Finding> found;
   for (const Finding& finding : Examine(facts).findings) {
@@ -54,7 +54,7 @@ inline std::vector<Finding> FindingsOf(const NodeFacts& facts, const std::string
   return found;
 }
 
-// One finding, with a remedy and a reason.
+// Matches one finding, with a remedy and a reason.
 MATCHER_P2(IsFinding, severity, object, "") {
   return arg.severity == severity && arg.object == object && !arg.what.empty() &&
          !arg.why.empty() && !arg.remedy.empty();

@@ -1,4 +1,4 @@
-// Other programs on the node that touch devices, addresses and routes.
+// Checks for other programs on the node that touch devices, addresses and routes.
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kPodLink = "spk0123456789ab";
 
 struct OtherDevice {
-  std::string_view name;  // With "*": its beginning.
+  std::string_view name;  // The name; with "*": its beginning.
   std::string_view plugin;
 };
 
@@ -47,8 +47,8 @@ const OtherDevice* OtherOf(const LinkFacts& link) {
   return nullptr;
 }
 
-// What of udev's settings changes a link that is there. MACAddressPolicy= is not among them: udev
-// leaves an address alone that the link was made with, as pods' links are.
+// Says what of udev's settings changes a link that is there. MACAddressPolicy= is not among them:
+// udev leaves an address alone that the link was made with, as pods' links are.
 std::string ChangesOf(const std::vector<SystemdSetting>& settings) {
   constexpr std::array<std::string_view, 3> kKeys = {"Name", "MACAddress", "MTUBytes"};
   std::vector<std::string> changes;
@@ -59,7 +59,7 @@ std::string ChangesOf(const std::vector<SystemdSetting>& settings) {
   return fmt::format("{}", fmt::join(changes, " "));
 }
 
-// The first file that takes pods' links: udev and networkd look no further.
+// Returns the first file that takes pods' links: udev and networkd look no further.
 struct Taker {
   const ForeignFile* file = nullptr;
   std::vector<SystemdSetting> settings;
@@ -156,7 +156,7 @@ void CheckNetworkFiles(const NodeFacts& facts, Findings& findings) {
 void CheckNetworkd(const NodeFacts& facts, Findings& findings) {
   if (!facts.networkd_runs) return;
   AddUnreadable(facts.networkd_conf, findings);
-  bool routes = true;  // networkd.conf(5): its own defaults.
+  bool routes = true;  // These are the defaults of networkd.conf(5).
   bool rules = true;
   for (const ForeignFile& file : facts.networkd_conf) {
     if (!file.status.ok()) continue;

@@ -1,4 +1,4 @@
-// Other programs on the node: cloud-init, udev, systemd-networkd, other network plugins.
+// Tests of other programs on the node: cloud-init, udev, systemd-networkd, other network plugins.
 #include "lib/node_checks/healthy_node.h"
 
 namespace spoke::node_checks {
@@ -46,7 +46,7 @@ TEST(CloudInit, MustLeaveSecondaryAddressesAlone) {
   EXPECT_THAT(FindingsOf(facts, "cloud-init"), IsEmpty());
 }
 
-// udev's own default: the address with which a link was made is left alone.
+// This is udev's own default: the address with which a link was made is left alone.
 TEST(UdevLink, ThePersistentPolicyIsNoTrapForLinksMadeWithAnAddress) {
   NodeFacts facts = HealthyNode();
   facts.link_files = {File("/usr/lib/systemd/network/99-default.link",

@@ -1,4 +1,4 @@
-// What the kernel can, how it is set, and the device it reaches the network by.
+// Checks what the kernel can, how it is set, and the device it reaches the network by.
 #include <algorithm>
 #include <charconv>
 #include <string_view>
@@ -9,7 +9,7 @@
 namespace spoke::node_checks {
 namespace {
 
-// A file of ours, which later packages do not overwrite.
+// The path of a file of ours, which later packages do not overwrite.
 constexpr std::string_view kSysctlFile = "/etc/sysctl.d/90-spoke.conf";
 
 struct FeatureWords {
@@ -48,7 +48,7 @@ std::optional<uint64_t> Number(const NodeFacts& facts, const std::string& name) 
   return number;
 }
 
-// sysctl(8) writes the dots of a device's name as slashes.
+// Returns the name of a device's sysctl. sysctl(8) writes the dots of a device's name as slashes.
 std::string OfDevice(std::string_view before, std::string device, std::string_view setting) {
   std::replace(device.begin(), device.end(), '.', '/');
   return fmt::format("{}.{}.{}", before, device, setting);
@@ -66,8 +66,8 @@ Severity UnlessAgentWill(const NodeFacts& facts) {
   return agent_is_there ? Severity::kBlocking : Severity::kWarning;
 }
 
-// Addresses that may be neighbours at once: those of the NIC's subnet. Azure's largest subnets have
-// 65,536.
+// Returns the addresses that may be neighbours at once: those of the NIC's subnet. Azure's largest
+// subnets have 65,536.
 uint64_t NeighboursOf(const NodeFacts& facts) {
   constexpr int kLargest = 16;
   uint64_t count = facts.settings.pods;
@@ -146,7 +146,7 @@ void CheckReversePath(const NodeFacts& facts, Findings& findings) {
 void CheckNeighbourTable(const NodeFacts& facts, Findings& findings) {
   const std::string prefix = "net.ipv4.neigh.default.gc_thresh";
   const auto most = Number(facts, prefix + "3");
-  if (!most) return;  // Not in every namespace.
+  if (!most) return;  // It is not in every namespace.
   const uint64_t needed = NeighboursOf(facts) + NeighboursOf(facts) / 4;
   const uint64_t soft = Number(facts, prefix + "2").value_or(*most);
   const std::string remedy = fmt::format(
@@ -171,7 +171,7 @@ void CheckNeighbourTable(const NodeFacts& facts, Findings& findings) {
 }
 
 void CheckConnectionTable(const NodeFacts& facts, Findings& findings) {
-  // As kube-proxy has it for the smallest node, twice over.
+  // The least that is enough: as kube-proxy has it for the smallest node, twice over.
   constexpr uint64_t kFewest = 65'536;
   const std::string name = "net.netfilter.nf_conntrack_max";
   const auto most = Number(facts, name);

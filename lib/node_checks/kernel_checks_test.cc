@@ -1,4 +1,4 @@
-// Kernel features, sysctls and the NIC: found when wrong, silent when right.
+// Tests of kernel features, sysctls and the NIC: found when wrong, silent when right.
 #include "lib/node_checks/healthy_node.h"
 
 namespace spoke::node_checks {
@@ -82,7 +82,7 @@ TEST(KernelChecks, ForwardingOfIpv6MattersWhereThereIsSome) {
   facts.sysctls["net.ipv6.conf.all.forwarding"] = "0";
   const auto found = FindingsOf(facts, "forwarding-v6");
   ASSERT_THAT(found, ElementsAre(Warning("net.ipv6.conf.all.forwarding")));
-  // Else the node would lose the route that it has by router advertisements.
+  // Without this the node would lose the route that it has by router advertisements.
   EXPECT_THAT(found[0].remedy, HasSubstr("accept_ra=2"));
   facts.nic->has_v6 = false;
   EXPECT_THAT(FindingsOf(facts, "forwarding-v6"), IsEmpty());
@@ -115,7 +115,7 @@ TEST(KernelChecks, TheNeighbourTableHasRoomForTheSubnet) {
   EXPECT_THAT(FindingsOf(facts, "neighbour-table"), IsEmpty());
   facts.neighbours = 89'000;
   EXPECT_THAT(FindingsOf(facts, "neighbour-table"), ElementsAre(Warning(name)));
-  facts.sysctls.erase(name);  // As in a namespace that is not the first.
+  facts.sysctls.erase(name);  // This is as in a namespace that is not the first.
   EXPECT_THAT(FindingsOf(facts, "neighbour-table"), IsEmpty());
 }
 
@@ -163,7 +163,7 @@ TEST(KernelChecks, PodsLinksAreNotLongerThanTheNic) {
   facts.settings.mtu = 0;
   facts.links[2].mtu = 3900;
   EXPECT_THAT(FindingsOf(facts, "mtu"), ElementsAre(Warning("spk0")));
-  facts.links[2].name = "veth7";  // Not ours.
+  facts.links[2].name = "veth7";  // This one is not ours.
   EXPECT_THAT(FindingsOf(facts, "mtu"), IsEmpty());
 }
 

@@ -1,4 +1,4 @@
-// Time as an argument. Core code takes absl::Time values; loops take a Clock.
+// Time as an argument. Code without edges takes absl::Time values; loops take a Clock.
 #pragma once
 
 #include <time.h>
@@ -12,19 +12,20 @@
 
 namespace spoke::os {
 
-// CLOCK_MONOTONIC in milliseconds: the same for all processes of one machine, never set back.
+// Returns CLOCK_MONOTONIC in milliseconds: the same for all processes of one machine, never set
+// back.
 inline int64_t MonotonicMs() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-// Thread-safe.
+// An interface for the time. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual absl::Time Now() const = 0;
-  // How far the time of day is ahead of Now(), because it was set; negative: behind.
+  // Returns how far the time of day is ahead of Now(), because it was set; negative: behind.
   virtual absl::Duration SetAhead() const { return absl::ZeroDuration(); }
 };
 
@@ -33,8 +34,8 @@ class RealClock final : public Clock {
   absl::Time Now() const override { return absl::Now(); }
 };
 
-// Of the machine's uptime, for differences of times only: it goes on evenly when the time of day is
-// set. Its times are not for people.
+// A clock of the machine's uptime, for differences of times only: it goes on evenly when the time
+// of day is set. Its times are not for people.
 class MonotonicClock final : public Clock {
  public:
   absl::Time Now() const override {
@@ -49,7 +50,7 @@ class MonotonicClock final : public Clock {
 // later process may lie ahead of that process's clock, and has to be clamped there.
 class SteadyClock final : public Clock {
  public:
-  // Borrows both.
+  // A clock that borrows both.
   SteadyClock(const Clock& time_of_day, const Clock& uptime)
       : time_of_day_(time_of_day),
         uptime_(uptime),
@@ -66,7 +67,7 @@ class SteadyClock final : public Clock {
   const absl::Time uptime_begun_;
 };
 
-// Stands still until a test moves it.
+// A clock that stands still until a test moves it.
 class SimClock final : public Clock {
  public:
   explicit SimClock(absl::Time start = absl::UnixEpoch() + absl::Hours(24 * 365)) : now_(start) {}

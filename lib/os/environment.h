@@ -7,7 +7,7 @@
 
 namespace spoke::os {
 
-// What `name` holds, nullopt when it is not set.
+// Returns what `name` holds, nullopt when it is not set.
 inline std::optional<std::string> EnvironmentVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   if (value == nullptr) return std::nullopt;

@@ -74,7 +74,7 @@ bool EventLoop::RunPosted() {
 
 bool EventLoop::RunOnce(absl::Duration wait) {
   std::array<epoll_event, 64> events{};
-  // Rounded up: a wait of less than a millisecond must not become a busy loop.
+  // The wait is rounded up: one of less than a millisecond must not become a busy loop.
   const auto timeout = static_cast<int>(
       std::clamp<int64_t>(absl::ToInt64Milliseconds(wait + absl::Microseconds(999)), 0, 1'000'000));
   const int count =
@@ -89,7 +89,8 @@ bool EventLoop::RunOnce(absl::Duration wait) {
     // An earlier handler of this round may have removed it.
     const auto reader = readers_.find(fd);
     if (reader == readers_.end()) continue;
-    const std::function<void()> on_readable = reader->second;  // It may remove itself.
+    // This is a copy, since it may remove itself.
+    const std::function<void()> on_readable = reader->second;
     on_readable();
   }
   return RunPosted();

@@ -30,7 +30,7 @@ class EventLoop {
   // never runs.
   void Post(std::function<void()> work);
 
-  // Waits for up to `wait` and handles what is there. False after Stop().
+  // Waits for up to `wait` and handles what is there. Returns false after Stop().
   bool RunOnce(absl::Duration wait);
   void Stop();
 

@@ -28,7 +28,7 @@ absl::Status WriteAll(int fd, std::string_view content, const std::string& path)
 
 absl::Status WriteTemporary(const std::string& path, std::string_view content,
                             Durability durability, mode_t mode) {
-  // One that was left behind might have other readers.
+  // An old file that was left behind might have other readers.
   if ((mode & S_IROTH) == 0) ::unlink(path.c_str());
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "create " + path);

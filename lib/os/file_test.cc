@@ -23,7 +23,7 @@ TEST(File, IsTheOwnersAloneFromItsFirstByte) {
   namespace fs = std::filesystem;
   const testing_support::TempDir dir;
   const std::string path = dir.File("key");
-  // Left behind by one that was killed.
+  // The file was left behind by a process that was killed.
   ASSERT_TRUE(WriteFileAtomic(path + ".tmp", "old", Durability::kVisible).ok());
   ASSERT_TRUE(WriteFileAtomic(path, "new", Durability::kVisible, 0600).ok());
   EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);

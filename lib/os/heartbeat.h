@@ -1,4 +1,4 @@
-// When a loop has last turned, for those who watch whether it still does.
+// The time when a loop has last turned, for those who watch whether it still does.
 #pragma once
 
 #include <atomic>
@@ -9,12 +9,13 @@
 
 namespace spoke::os {
 
-// Thread-safe: the loop beats, others look. Times are CLOCK_MONOTONIC's milliseconds.
+// A heartbeat. Thread-safe: the loop beats, others look. Times are CLOCK_MONOTONIC's milliseconds.
 class Heartbeat {
  public:
   void Beat(int64_t now_ms = MonotonicMs()) { last_ms_.store(now_ms, std::memory_order_relaxed); }
 
-  // Since the last beat; zero before the first, for a loop that has not begun is not stuck.
+  // Returns the time since the last beat; zero before the first, for a loop that has not begun is
+  // not stuck.
   absl::Duration SilentFor(int64_t now_ms = MonotonicMs()) const {
     const int64_t last = last_ms_.load(std::memory_order_relaxed);
     return last == 0 || now_ms < last ? absl::ZeroDuration() : absl::Milliseconds(now_ms - last);

@@ -18,8 +18,8 @@ class SignalWaiter {
     ::signal(SIGPIPE, SIG_IGN);
   }
 
-  // As long as it lives they do on its thread what they do without a waiter: end the program,
-  // unless it is the first of its PID namespace.
+  // As long as it lives the signals do on its thread what they do without a waiter: end the
+  // program, unless it is the first of its PID namespace.
   class LetThrough {
    public:
     explicit LetThrough(const SignalWaiter& waiter) : set_(waiter.set_) {
@@ -33,7 +33,7 @@ class SignalWaiter {
     sigset_t set_;
   };
 
-  // The number of the first of them to arrive.
+  // Waits, and returns the number of the first of them to arrive.
   int Wait() const {
     int signal = 0;
     while (sigwait(&set_, &signal) != 0) {

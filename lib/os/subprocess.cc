@@ -33,8 +33,8 @@ absl::StatusOr<Pipe> OpenPipe() {
   return Pipe{.read = UniqueFd(ends[0]), .write = UniqueFd(ends[1])};
 }
 
-// As exec() wants them. Valid as long as `words` are, which it does not change: its type is older
-// than const.
+// Returns the words as exec() wants them. Valid as long as `words` are, which it does not change:
+// its type is older than const.
 std::vector<char*> Pointers(const std::vector<std::string>& words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -72,7 +72,7 @@ absl::StatusOr<pid_t> Spawn(const std::vector<std::string>& command,
   return child;
 }
 
-// What comes by `fd` up to `limit`; the rest is thrown away. False at the end.
+// Reads what comes by `fd` up to `limit`; the rest is thrown away. Returns false at the end.
 bool ReadSome(int fd, size_t limit, std::string& out, bool& too_much) {
   std::array<char, 65'536> buffer{};
   const ssize_t got = ::read(fd, buffer.data(), buffer.size());
@@ -84,7 +84,7 @@ bool ReadSome(int fd, size_t limit, std::string& out, bool& too_much) {
   return true;
 }
 
-// Until both ends are closed. Errors: kDeadlineExceeded, kResourceExhausted.
+// Reads until both ends are closed. Errors: kDeadlineExceeded, kResourceExhausted.
 absl::Status Collect(UniqueFd out, UniqueFd err, const ProgramOptions& options, ProgramResult& to) {
   const int64_t deadline = MonotonicMs() + absl::ToInt64Milliseconds(options.time);
   bool too_much = false;
@@ -118,7 +118,7 @@ absl::StatusOr<ProgramResult> RunProgram(const std::vector<std::string>& command
   ASSIGN_OR_RETURN(Pipe err, OpenPipe());
   ASSIGN_OR_RETURN(const pid_t child,
                    Spawn(command, options.variables, out.write.get(), err.write.get()));
-  // Else the pipes would never end.
+  // If these stayed open, the pipes would never end.
   out.write = UniqueFd();
   err.write = UniqueFd();
   ProgramResult result;

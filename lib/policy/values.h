@@ -18,25 +18,25 @@
 
 namespace spoke::policy {
 
-// What becomes of connections that are there when a policy comes that does not admit them.
+// The rule for connections that are there when a policy comes that does not admit them.
 enum class Established : uint8_t { kUnspecified, kCut, kKeep };
 
-// What is where: CIDR blocks by traffic class.
+// The CIDR blocks of each traffic class.
 struct ClusterNetwork {
   std::vector<ip::Prefix> cluster;
   std::vector<ip::Prefix> hub;
   std::vector<ip::Prefix> peer_spoke;
   std::vector<ip::Prefix> platform;
   std::vector<ip::Prefix> storage;
-  // Addresses of Services: of the class cluster.
+  // The addresses of Services, which are of the class cluster.
   std::vector<ip::Prefix> services = {};
-  // Of connections with peer spokes; kUnspecified: kCut.
+  // The rule for connections with peer spokes; kUnspecified: kCut.
   Established established = Established::kUnspecified;
 
   bool operator==(const ClusterNetwork&) const = default;
 };
 
-// Which namespaces belong to a team.
+// The namespaces that belong to a team.
 struct Team {
   std::vector<std::string> namespaces;
 
@@ -46,30 +46,30 @@ struct Team {
 // Destinations on the Internet that are counted by a name of their own.
 struct DestinationGroup {
   std::vector<ip::Prefix> cidrs;
-  std::vector<std::string> names = {};  // Of hosts; "*.example.org" is all below that.
+  std::vector<std::string> names = {};  // The names of hosts; "*.example.org" is all below that.
 
   bool operator==(const DestinationGroup&) const = default;
 };
 
 enum class EgressMode : uint8_t { kUnspecified, kMasquerade, kRouted, kGateway, kDrop };
 
-// How packets get to a gateway.
+// The way in which packets get to a gateway.
 enum class GatewayTransport : uint8_t {
-  kDirect,  // As next hop: where the network between delivers by next hop.
-  kVxlan    // In a tunnel: where it looks at nothing but the destination.
+  kDirect,  // The gateway is the next hop: where the network between delivers by next hop.
+  kVxlan    // Packets go in a tunnel: where the network looks at nothing but the destination.
 };
 
 struct EgressGateway {
   std::vector<ip::Address> addresses;
-  uint16_t health_port = 0;  // 0: the agent's default.
+  uint16_t health_port = 0;  // The port; 0: the agent's default.
   std::vector<ip::Address> draining;
   GatewayTransport transport = GatewayTransport::kDirect;
-  uint16_t tunnel_port = 0;  // 0: the agent's default.
+  uint16_t tunnel_port = 0;  // The port; 0: the agent's default.
 
   bool operator==(const EgressGateway&) const = default;
 };
 
-// Of each pod; 0: none.
+// The limits of each pod; 0: none.
 struct EgressLimits {
   uint32_t connections = 0;
   uint32_t new_connections_per_second = 0;
@@ -79,8 +79,8 @@ struct EgressLimits {
   bool operator==(const EgressLimits&) const = default;
 };
 
-// What `platform` of an egress policy names: Azure's metadata service and its wire server, which is
-// DNS as well. They answer to the node's primary address only
+// The addresses that `platform` of an egress policy names: Azure's metadata service and its wire
+// server, which is DNS as well. They answer to the node's primary address only
 // (github.com/Azure/azure-container-networking issues 988 and 807).
 inline constexpr ip::Address kMetadataService = ip::Address::V4(0xA9FEA9FE);  // 169.254.169.254
 inline constexpr ip::Address kWireserver = ip::Address::V4(0xA83F8110);       // 168.63.129.16
@@ -98,7 +98,8 @@ struct EgressPolicy {
   EgressMode fallback = EgressMode::kUnspecified;
   EgressLimits limits = {};
   int32_t priority = 0;
-  // With the mode kDrop, of connections that it would not let begin; kUnspecified: kKeep.
+  // The rule, with the mode kDrop, for connections that it would not let begin; kUnspecified:
+  // kKeep.
   Established established = Established::kUnspecified;
 
   bool operator==(const EgressPolicy&) const = default;
@@ -108,7 +109,7 @@ struct EgressPolicy {
 struct BandwidthLimit {
   std::vector<std::string> namespaces;
   std::vector<std::string> teams;
-  std::string destination_group;  // Empty: the Internet.
+  std::string destination_group;  // The group; empty: the Internet.
   units::BitRate pod_ingress;
   units::BitRate pod_egress;
   units::BitRate node_ingress;
@@ -119,10 +120,10 @@ struct BandwidthLimit {
 };
 
 struct BandwidthBudget {
-  std::string destination_group;  // Empty: the Internet.
+  std::string destination_group;  // The group; empty: the Internet.
   bool egress = false;
   std::vector<std::string> teams;
-  units::BitRate floor;  // Of payload.
+  units::BitRate floor;  // The floor, a rate of payload.
   absl::Duration refresh;
   absl::Duration hold;
   absl::Duration half_life;
@@ -131,7 +132,7 @@ struct BandwidthBudget {
   bool operator==(const BandwidthBudget&) const = default;
 };
 
-// Of a kind that only a newer program knows.
+// The value of a kind that only a newer program knows.
 using UnknownKind = std::monostate;
 
 using Value = std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, EgressPolicy,
@@ -139,20 +140,21 @@ using Value = std::variant<UnknownKind, ClusterNetwork, Team, DestinationGroup, 
 
 // One object of a node's policy.
 struct Entry {
-  std::string key;    // "ClusterNetwork/main"
-  std::string bytes;  // A v1::PolicyEntry, as it came: what is not known here survives in it.
+  std::string key;    // The key, such as "ClusterNetwork/main".
+  std::string bytes;  // The v1::PolicyEntry, as it came: what is not known here survives in it.
   Value value;
 
   bool operator==(const Entry&) const = default;
 };
 
-// What the server sends: everything (`full`), or what has changed since `base_version`.
+// The message of the server: everything (`full`), or what has changed since `base_version`.
 struct Update {
   uint64_t version = 0;
   bool full = false;
   uint64_t base_version = 0;
   std::vector<Entry> changed;
-  std::vector<std::string> removed;  // Keys; one that is not there is no mistake.
+  // The keys of removed entries; one that is not there is no mistake.
+  std::vector<std::string> removed;
   // The first entry that could not be read, which `changed` does not have: the update must be
   // refused with it, once it is known to be one for this node.
   absl::Status mistake;

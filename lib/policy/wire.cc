@@ -15,9 +15,10 @@ namespace {
 
 using Texts = google::protobuf::RepeatedPtrField<std::string>;
 
-constexpr size_t kMaxKeyBytes = 320;  // A kind, a slash, and a name of 253 (RFC 1123 subdomain).
+// The longest key: a kind, a slash, and a name of 253 (RFC 1123 subdomain).
+constexpr size_t kMaxKeyBytes = 320;
 
-// By the index of Value.
+// The names of the kinds, by the index of Value.
 constexpr std::array<std::string_view, std::variant_size_v<Value>> kKinds = {"",
                                                                              "ClusterNetwork",
                                                                              "Team",
@@ -56,7 +57,7 @@ class Reader {
     return Names("namespaces", in);
   }
 
-  // Blocks or addresses: whatever T::Parse() makes of a text.
+  // Reads blocks or addresses: whatever T::Parse() makes of a text.
   template <typename T>
   std::vector<T> Parsed(std::string_view field, const Texts& in) {
     std::vector<T> out;
@@ -108,8 +109,8 @@ void Add(const std::vector<T>& in, Texts& out) {
   }
 }
 
-// The enumerators have the numbers of the wire. One that only a newer program knows is as if
-// nothing were said.
+// Reads an enumerator, which has the number of the wire. One that only a newer program knows is as
+// if nothing were said.
 static_assert(static_cast<int>(Established::kCut) == v1::CUT &&
               static_cast<int>(Established::kKeep) == v1::KEEP);
 static_assert(static_cast<int>(EgressMode::kMasquerade) == v1::EgressPolicy::MASQUERADE &&

@@ -19,19 +19,19 @@ class PolicyEntry;
 
 namespace spoke::policy {
 
-// A list has at most so many items. The server takes at most 4096 of an operator.
+// The most items of a list. The server takes at most 4096 of an operator.
 inline constexpr int kMaxItems = 10'000;
 
-// A v1::PolicyEntry, serialized. A value of UnknownKind gives a key alone.
+// Makes a v1::PolicyEntry, serialized. A value of UnknownKind gives a key alone.
 std::string ToWire(std::string_view key, const Value& value);
 
-// An entry that an agent could act upon: the key is "Kind/name", of the value's own kind where that
-// is known; every CIDR is one, without host bits; every namespace has a name that Kubernetes allows
-// (RFC 1123 label); an egress policy has a mode, and gateways and a fallback when that says so; a
-// limit has a rate. Errors: kInvalidArgument, naming the entry and the text.
+// Reads an entry that an agent could act upon: the key is "Kind/name", of the value's own kind
+// where that is known; every CIDR is one, without host bits; every namespace has a name that
+// Kubernetes allows (RFC 1123 label); an egress policy has a mode, and gateways and a fallback when
+// that says so; a limit has a rate. Errors: kInvalidArgument, naming the entry and the text.
 absl::StatusOr<Entry> FromWire(const v1::PolicyEntry& in);
 
-// Never fails: see Update::mistake.
+// Reads a bundle. Never fails: see Update::mistake.
 Update FromWire(const v1::PolicyBundle& in);
 
 }  // namespace spoke::policy

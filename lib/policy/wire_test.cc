@@ -41,7 +41,7 @@ EgressPolicy ByGateway() {
           .established = Established::kKeep};
 }
 
-// One value of each kind, each of its fields with something of its own.
+// Returns one value of each kind, each of its fields with something of its own.
 std::vector<std::pair<std::string, Value>> All() {
   return {{"F/a", UnknownKind()},
           {"ClusterNetwork/main", ClusterNetwork{.cluster = Blocks({"10.0.0.0/8"}),

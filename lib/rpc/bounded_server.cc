@@ -29,9 +29,10 @@ namespace spoke::rpc {
 namespace {
 
 constexpr int64_t kLogMs = 60'000;
-constexpr int kAcceptsARound = 64;  // Then who is connected is looked at.
+// The most connections accepted in a round; then those that are there are looked at.
+constexpr int kAcceptsARound = 64;
 constexpr int kNoDescriptorsMs = 100;
-// What epoll says of us; connections have numbers from kFirstConnection on.
+// The numbers that epoll knows us by; connections have numbers from kFirstConnection on.
 constexpr uint64_t kWake = 0;
 constexpr uint64_t kFirstSocket = 1;
 constexpr uint64_t kFirstConnection = 1U << 16U;
@@ -45,7 +46,8 @@ int Milliseconds(absl::Duration duration) {
       std::min<int64_t>(absl::ToInt64Milliseconds(duration), std::numeric_limits<int>::max()));
 }
 
-// Its end is a reset: nothing of it stays behind, not even for a peer that does not read.
+// Makes the end a reset: nothing of the connection stays behind, not even for a peer that does not
+// read.
 void ResetAtEnd(int fd) {
   const linger none{.l_onoff = 1, .l_linger = 0};
   static_cast<void>(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)));
@@ -58,7 +60,7 @@ void Prepare(int fd, absl::Duration unread) {
   static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience)));
 }
 
-// Since it began. nullopt: it is not of TCP.
+// Returns the bytes since it began; nullopt: it is not of TCP.
 std::optional<uint64_t> BytesReceived(int fd) {
   tcp_info info{};
   socklen_t size = sizeof(info);
@@ -77,7 +79,8 @@ void Apply(const ListenerLimits& limits, const std::string& name, grpc::ServerBu
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, Milliseconds(limits.lifetime));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS, Milliseconds(limits.unread));
   }
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // A third of memory and CPU a peer.
+  // The probe would cost a third of memory and CPU for each peer.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   grpc::ResourceQuota quota(name);
   quota.Resize(limits.memory_bytes);
   if (limits.max_threads > 0) quota.SetMaxThreads(limits.max_threads);
@@ -104,9 +107,9 @@ class BoundedServer::Watch {
 
  private:
   struct Connection {
-    os::UniqueFd fd;  // A second one: gRPC has its own.
+    os::UniqueFd fd;  // The second descriptor; gRPC has its own.
     ip::Address peer;
-    double allowance = 0;  // Bytes that it may send now.
+    double allowance = 0;  // The bytes that it may send now.
     uint64_t received = 0;
     int64_t looked_ms = 0;
   };
@@ -116,14 +119,14 @@ class BoundedServer::Watch {
     static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event));
   }
 
-  // False: the end has come.
+  // Returns false when the end has come.
   bool Turn() {
     std::array<epoll_event, 64> events{};
     const int count =
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
     if (count < 0 && errno != EINTR) return false;
     for (int i = 0; i < count; ++i) {
-      // A copy: the kernel packs these, so that nothing may refer to their members.
+      // These are copies: the kernel packs the struct, so that nothing may refer to its members.
       const uint64_t number = events[static_cast<size_t>(i)].data.u64;
       if (number == kWake) return false;
       if (number < kFirstConnection) {
@@ -140,7 +143,7 @@ class BoundedServer::Watch {
       ip::SocketAddress from;
       os::UniqueFd fd(::accept4(socket, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.valid()) {
-        // Whoever comes through a socket of files is one peer.
+        // All that come through a socket of files are one peer.
         Take(std::move(fd), ip::PeerAddress(from));
       } else if (errno == EMFILE || errno == ENFILE) {
         // It stays readable: without a pause this would spin until a descriptor is free.
@@ -175,7 +178,7 @@ class BoundedServer::Watch {
                                         .allowance = static_cast<double>(limits_.burst_bytes),
                                         .looked_ms = now})
             .first->second;
-    // Each arrival is told once. Its end is told without being asked for.
+    // Each arrival is told once. The end of a connection is told without being asked for.
     Add(connection.fd.get(), limits_.burst_bytes > 0 ? uint32_t{EPOLLIN} | uint32_t{EPOLLET} : 0,
         number);
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
@@ -183,7 +186,7 @@ class BoundedServer::Watch {
     server_.acceptor_->HandleNewConnection(&parameters);
   }
 
-  // It has sent something, or has ended, perhaps with too much.
+  // Looks at a connection that has sent something, or has ended, perhaps with too much.
   void Look(uint64_t number, bool ended) {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
@@ -210,7 +213,7 @@ class BoundedServer::Watch {
     return connection.allowance >= 0;
   }
 
-  // The oldest connection of `peer` gives way.
+  // Lets the oldest connection of `peer` give way.
   void Evict(const ip::Address& peer) {
     for (const auto& [number, connection] : connections_) {
       if (connection.peer != peer) continue;
@@ -219,7 +222,7 @@ class BoundedServer::Watch {
     }
   }
 
-  // gRPC sees its end, and closes it.
+  // Cuts a connection. gRPC sees its end, and closes it.
   void Cut(uint64_t number) {
     const int fd = connections_.at(number).fd.get();
     ResetAtEnd(fd);
@@ -253,9 +256,9 @@ class BoundedServer::Watch {
   const ListenerLimits& limits_;
   PeerGate gate_;
   os::UniqueFd epoll_;
-  std::map<uint64_t, Connection> connections_;  // By number: the oldest first.
+  std::map<uint64_t, Connection> connections_;  // The connections by number: the oldest first.
   uint64_t next_ = kFirstConnection;
-  int64_t log_ms_ = 0;  // Nothing is told before.
+  int64_t log_ms_ = 0;  // The time before which nothing is told.
   uint64_t untold_ = 0;
 };
 
@@ -290,7 +293,7 @@ absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::Server
   return server;
 }
 
-// Before gRPC ends, which does not close what it is handed then.
+// Stops before gRPC ends, which does not close what it is handed then.
 void BoundedServer::Stop() {
   if (!thread_.joinable()) return;
   const uint64_t one = 1;

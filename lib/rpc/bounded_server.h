@@ -23,12 +23,13 @@
 
 namespace spoke::rpc {
 
-// Thread-safe.
+// The server. Thread-safe.
 class BoundedServer {
  public:
   struct Listener {
-    std::string name;     // For the log: "agents".
-    std::string address;  // host:port (port 0: any free one), or unix:/an/absolute/path.
+    std::string name;  // The name for the log: "agents".
+    // The address: host:port (port 0: any free one), or unix:/an/absolute/path.
+    std::string address;
     std::shared_ptr<grpc::ServerCredentials> credentials;
     ListenerLimits limits;
   };
@@ -40,7 +41,7 @@ class BoundedServer {
   static absl::StatusOr<std::unique_ptr<BoundedServer>> Start(grpc::ServerBuilder& builder,
                                                               Listener listener,
                                                               telemetry::Log& log);
-  // As Shutdown() with no time to spare, if nobody has called that.
+  // Does what Shutdown() does with no time to spare, if nobody has called that.
   ~BoundedServer();
   BoundedServer(const BoundedServer&) = delete;
   BoundedServer& operator=(const BoundedServer&) = delete;
@@ -49,7 +50,7 @@ class BoundedServer {
   void Shutdown(std::chrono::system_clock::time_point deadline);
 
   grpc::Server& server() { return *server_; }
-  int port() const { return port_; }  // 0: a socket.
+  int port() const { return port_; }  // Returns the port; 0: a socket.
   std::shared_ptr<const RefusalCounter> refusals() const { return refusals_; }
 
  private:
@@ -60,10 +61,10 @@ class BoundedServer {
 
   telemetry::Log& log_;
   const Listener listener_;
-  std::vector<os::UniqueFd> sockets_;  // That listen.
-  std::string path_;                   // Of the socket, which is removed at the end; else empty.
+  std::vector<os::UniqueFd> sockets_;  // The sockets that listen.
+  std::string path_;  // The path of the socket, which is removed at the end; else empty.
   int port_ = 0;
-  os::UniqueFd wake_;  // An eventfd: the end has come.
+  os::UniqueFd wake_;  // An eventfd that says that the end has come.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   const std::shared_ptr<RefusalCounter> refusals_ = std::make_shared<RefusalCounter>();

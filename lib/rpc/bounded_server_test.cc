@@ -57,7 +57,7 @@ class BoundedServerTest : public testing::Test {
     return *std::move(server);
   }
 
-  // What a client of its own connection hears; the peer that the server takes it for.
+  // Returns what a client of its own connection hears, and the peer that the server takes it for.
   static std::pair<grpc::Status, std::string> Ask(const std::string& target,
                                                   const std::string& text = "") {
     grpc::ChannelArguments arguments;
@@ -89,7 +89,7 @@ class BoundedServerTest : public testing::Test {
     return fd;
   }
 
-  // Whether the other side closes it within some seconds.
+  // Returns whether the other side closes it within some seconds.
   static bool IsClosed(const os::UniqueFd& fd) {
     const timeval patience{.tv_sec = 5, .tv_usec = 0};
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -124,7 +124,7 @@ TEST_F(BoundedServerTest, ServesASocketOfFilesAndRemovesIt) {
   server->Shutdown(std::chrono::system_clock::now());
   server.reset();
   EXPECT_NE(::access(path.c_str(), F_OK), 0);
-  // What a program that was killed has left behind is in nobody's way.
+  // The socket that a killed program has left behind is in nobody's way.
   const auto second = Start("unix:" + path);
   EXPECT_TRUE(Ask("unix:" + path).first.ok());
 }
@@ -165,7 +165,7 @@ TEST_F(BoundedServerTest, WhoSendsTooMuchIsCutAndStaysOut) {
   const auto server = Start("127.0.0.1:0");
   const std::string target = fmt::format("127.0.0.1:{}", server->port());
   EXPECT_TRUE(Ask(target, std::string(8 << 10, 'x')).first.ok());
-  // It may be answered before it is looked at, and is cut then all the same.
+  // The call may be answered before it is looked at, and is cut then all the same.
   static_cast<void>(Ask(target, std::string(64 << 10, 'x')));
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (CountOf(*server, Refusal::kBytes) == 0 && absl::Now() < deadline) {

@@ -17,7 +17,8 @@ class ServerCredentials;
 
 namespace spoke::rpc {
 
-// Paths of PEM files. All three, or `insecure`: never a silent fall-back to plain text.
+// The paths of PEM files. There are all three, or `insecure`: never a silent fall-back to plain
+// text.
 struct TlsFiles {
   std::string ca;
   std::string certificate;
@@ -34,28 +35,29 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentials(cons
 // Demands and verifies the client's certificate. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> ServerCredentials(const TlsFiles& files);
 
-// What a server asks of its clients.
+// The certificate that a server asks of its clients.
 enum class ClientCertificate { kRequired, kNone };
 
-// The same for files that are replaced while the server runs: each is read again every `look`, of
-// whole seconds, and connections from then on see it; the key and the certificate must fit at all
-// times. With kNone clients show no certificate, and `ca` is not read. Errors: as above.
+// Does the same for files that are replaced while the server runs: each is read again every `look`,
+// of whole seconds, and connections from then on see it; the key and the certificate must fit at
+// all times. With kNone clients show no certificate, and `ca` is not read. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RenewedServerCredentials(
     const TlsFiles& files, ClientCertificate client, absl::Duration look = absl::Minutes(1));
 
-// For a client that has no certificate yet: verifies the server's by the PEM file `ca`. Errors: as
-// above.
+// Makes credentials for a client that has no certificate yet: verifies the server's by the PEM file
+// `ca`. Errors: as above.
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
     const std::string& ca);
 
-// What the peer's verified certificate says of it. Empty when the peer showed none.
+// The names that the peer's verified certificate has. Empty when the peer showed none.
 struct PeerCertificate {
-  std::vector<std::string> names;  // DNS names of the subject's alternative names; the common name.
-  std::vector<std::string> uris;   // Of the subject's alternative names.
+  // The DNS names of the subject's alternative names, then the common name.
+  std::vector<std::string> names;
+  std::vector<std::string> uris;  // The URIs of the subject's alternative names.
 };
 PeerCertificate PeerCertificateOf(const grpc::AuthContext& context);
 
-// gRPC's code and message as a Status of ours; the numbers are the same by design.
+// Turns gRPC's code and message into a Status of ours; the numbers are the same by design.
 absl::Status FromGrpc(int code, const std::string& message);
 
 }  // namespace spoke::rpc

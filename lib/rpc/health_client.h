@@ -11,14 +11,14 @@ namespace spoke::rpc {
 
 struct Health {
   bool serving = false;
-  std::vector<std::string> reasons;  // Why not, a line each; another program says none.
+  std::vector<std::string> reasons;  // The reasons why not, a line each; another program says none.
 
   bool operator==(const Health&) const = default;
 };
 
-// `address` as HealthService has it, `service` "readiness", "liveness" or "".
-// Errors: kUnavailable (nobody listens there), kDeadlineExceeded (no answer `within`), kNotFound
-// (it has no such service), kUnimplemented (it does not speak the protocol).
+// Asks. `address` is as HealthService has it, `service` "readiness", "liveness" or "". Errors:
+// kUnavailable (nobody listens there), kDeadlineExceeded (no answer `within`), kNotFound (it has no
+// such service), kUnimplemented (it does not speak the protocol).
 absl::StatusOr<Health> AskHealth(const std::string& address, const std::string& service,
                                  absl::Duration within);
 

@@ -33,18 +33,19 @@ namespace {
 namespace health = grpc::health::v1;
 using Status = health::HealthCheckResponse;
 
-// A probe is a handful of bytes; whoever sends more is none.
+// The longest question. A probe is a handful of bytes; what is longer is none.
 constexpr int kMaxMessageBytes = 4096;
 constexpr size_t kQuotaBytes = 4U << 20U;
 constexpr int kMaxThreads = 4;
-constexpr int kMaxStreams = 64;  // Of one connection.
+constexpr int kMaxStreams = 64;  // The most streams of one connection.
 constexpr int kMaxHeaderBytes = 4096;
 constexpr int kHandshakeMs = 5'000;
 constexpr int kIdleMs = 60'000;
 constexpr int kKeepaliveMs = 60'000;
 constexpr std::chrono::seconds kLivenessPeriod(1);
 
-// Threads that are started while it lives take no signals: those are for who waits for them.
+// Blocks signals for threads that are started while it lives: those are for the thread that waits
+// for them.
 class NoSignals {
  public:
   NoSignals() {
@@ -60,7 +61,7 @@ class NoSignals {
   sigset_t before_{};
 };
 
-// gRPC would take the socket of a program that still listens there.
+// Removes the socket of a dead program. gRPC would take that of a program that still listens there.
 absl::Status ClearSocket(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -128,7 +129,7 @@ class HealthService::Server final : public health::Health::CallbackService {
  private:
   class Watcher;
 
-  // nullopt: no such service.
+  // Returns the reasons; nullopt: no such service.
   std::optional<Reasons> ReasonsOf(const std::string& service) const {
     if (service == kLiveness) return liveness_ ? liveness_() : Reasons();
     if (!service.empty() && service != kReadiness) return std::nullopt;
@@ -151,7 +152,7 @@ class HealthService::Server final : public health::Health::CallbackService {
   mutable absl::Mutex mutex_;
   Reasons not_ready_ ABSL_GUARDED_BY(mutex_);
   std::set<std::shared_ptr<Watcher>> watchers_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<grpc::Server> server_;  // Last: it calls all of the above.
+  std::unique_ptr<grpc::Server> server_;  // The server is last: it calls all of the above.
 };
 
 // One Watch. It lives until gRPC is done with it; an alarm that is on its way then finds nobody.
@@ -202,7 +203,7 @@ class HealthService::Server::Watcher final
   }
   void OnCancel() override { End({grpc::StatusCode::CANCELLED, "the watcher has gone"}); }
   void OnDone() override {
-    // Else it would be gone before this has returned.
+    // Without this reference it would be gone before this has returned.
     const auto self = shared_from_this();
     alarm_.Cancel();
     server_.Forget(self);
@@ -216,7 +217,7 @@ class HealthService::Server::Watcher final
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Status::ServingStatus> said_ ABSL_GUARDED_BY(mutex_);
-  health::HealthCheckResponse response_;  // Of the write under way.
+  health::HealthCheckResponse response_;  // The response of the write under way.
   grpc::Alarm alarm_;
 };
 

@@ -21,38 +21,38 @@ inline constexpr const char* kReasonKey = "spoke-reason-bin";
 inline constexpr const char* kReadiness = "readiness";
 inline constexpr const char* kLiveness = "liveness";
 
-// Why not; none: it is.
+// The reasons why not; none: it is.
 using Reasons = std::vector<std::string>;
 
-// Thread-safe.
+// The service. Thread-safe.
 class HealthService {
  public:
   struct Settings {
-    std::string address;  // unix:/an/absolute/path or host:port; port 0: any free one.
-    Reasons not_ready;    // What holds until the first SetReadiness().
-    // Asked at each Check, and once a second for each Watch of "liveness", on gRPC's threads: it
-    // may not wait for what it watches.
+    std::string address;  // The address: unix:/an/absolute/path or host:port; port 0: any free one.
+    Reasons not_ready;    // The reasons that hold until the first SetReadiness().
+    // Returns the reasons; called at each Check, and once a second for each Watch of "liveness", on
+    // gRPC's threads: it may not wait for what it watches.
     std::function<Reasons()> liveness;
   };
-  // More than this many Watches at once are refused.
+  // The most Watches at once; more are refused.
   static constexpr size_t kMaxWatches = 32;
 
   // Serves from now on, on threads of gRPC's that take no signals. A socket has mode 0600; one that
-  // a program has left behind is replaced. Belongs where nobody else creates files at the same
-  // time, since the mode is set by the process's umask.
-  // Errors: kInvalidArgument (no such address); kAlreadyExists (another program listens at the
-  // socket); kNotFound, kPermissionDenied (its directory); kUnavailable (the port is in use, or not
-  // of this machine).
+  // a program has left behind is replaced. Call it where nobody else creates files at the same
+  // time, since the mode is set by the process's umask. Errors: kInvalidArgument (no such
+  // address); kAlreadyExists (another program listens at the socket); kNotFound,
+  // kPermissionDenied (its directory); kUnavailable (the port is in use, or not of this
+  // machine).
   static absl::StatusOr<std::unique_ptr<HealthService>> Listen(Settings settings);
   // Ends what is being watched, and waits for no client.
   ~HealthService();
   HealthService(const HealthService&) = delete;
   HealthService& operator=(const HealthService&) = delete;
 
-  // Whoever watches hears of it at once. Saying the same again does nothing.
+  // Sets the reasons. Those who watch hear of it at once. Saying the same again does nothing.
   void SetReadiness(Reasons not_ready);
 
-  int port() const;  // 0: a socket.
+  int port() const;  // Returns the port; 0: a socket.
 
  private:
   class Server;

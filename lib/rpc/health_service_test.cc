@@ -37,7 +37,7 @@ class HealthServiceTest : public testing::TestWithParam<bool> {
          .liveness = [this] { return alive_ ? Reasons() : Reasons{"stuck"}; }});
     service_ = *std::move(service);
     address_ = GetParam() ? fmt::format("127.0.0.1:{}", service_->port()) : unix_;
-    // As any client of the protocol does it.
+    // This is as any client of the protocol does it.
     stub_ =
         health::Health::NewStub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
   }
@@ -172,7 +172,7 @@ TEST_P(HealthServiceTest, ReasonsAreBounded) {
 }
 
 TEST_P(HealthServiceTest, StandsBesideGrpcsOwn) {
-  // A program that has switched it on for its other servers.
+  // This is a program that has switched it on for its other servers.
   grpc::EnableDefaultHealthCheckService(true);
   const testing_support::TempDir dir;
   const std::string address = "unix:" + dir.File("second.sock");
@@ -209,7 +209,7 @@ TEST_F(HealthSocketTest, OneThatLivesIsNotTakenAndAStaleOneIs) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("another program listens"));
   EXPECT_TRUE(AskHealth("unix:" + path_, "", kPatience).ok());
 
-  // What a program that was killed leaves behind: a name that nobody listens at.
+  // This is what a program that was killed leaves behind: a name that nobody listens at.
   const std::string stale = dir_.File("stale.sock");
   ASSERT_EQ(::link(path_.c_str(), stale.c_str()), 0);
   first->reset();

@@ -13,10 +13,10 @@ namespace {
 constexpr std::string_view kUnix = "unix:";
 constexpr size_t kMaxPathBytes = 107;
 constexpr size_t kMaxLineBytes = 1024;
-// "and 12345 more" and its line's end.
+// The room for "and 12345 more" and its line's end.
 constexpr size_t kCountBytes = 32;
 
-// One line of it: runtimes and terminals show it as it is.
+// Returns one line of it: runtimes and terminals show it as it is.
 std::string Line(std::string_view reason) {
   std::string line = base::CutText(reason, kMaxLineBytes);
   std::replace_if(

@@ -19,7 +19,7 @@
 namespace spoke::rpc {
 namespace {
 
-// A fleet whose server comes back connects at once.
+// The backlog; a fleet whose server comes back connects at once.
 constexpr int kBacklog = 1024;
 constexpr std::string_view kUnix = "unix:";
 
@@ -36,7 +36,7 @@ absl::Status CannotListen(const std::string& address, int error) {
 }
 
 struct Wanted {
-  const std::string& address;  // As it was asked for.
+  const std::string& address;  // The address as it was asked for.
   int receive_buffer_bytes = 0;
   bool both_families = false;
 };
@@ -46,7 +46,7 @@ absl::StatusOr<os::UniqueFd> Listen(const Wanted& wanted, const sockaddr* at, so
   os::UniqueFd fd(::socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return CannotListen(address, errno);
   if (at->sa_family != AF_UNIX) {
-    // So that the next program can listen while connections of the last one fade away.
+    // This lets the next program listen while connections of the last one fade away.
     const int on = 1;
     static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
   }
@@ -55,7 +55,7 @@ absl::StatusOr<os::UniqueFd> Listen(const Wanted& wanted, const sockaddr* at, so
     static_cast<void>(::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)));
   }
   if (wanted.receive_buffer_bytes > 0) {
-    // Its connections inherit it.
+    // Connections inherit this from the socket.
     const int bytes = wanted.receive_buffer_bytes;
     static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
   }
@@ -88,7 +88,7 @@ int PortOf(const os::UniqueFd& socket) {
   return bound.ok() ? bound->second : 0;
 }
 
-// Where "host:port" is; the host may be in brackets. Empty: nowhere.
+// Returns where "host:port" is; the host may be in brackets. Empty: nowhere.
 Found Resolve(const std::string& address) {
   Found none(nullptr, &::freeaddrinfo);
   const size_t colon = address.rfind(':');

@@ -33,7 +33,7 @@ std::string_view NameOf(Refusal refusal) {
   return "full";
 }
 
-// With its tokens as of `now`; a new one has all of them.
+// Returns the peer with its tokens as of `now`; a new one has all of them.
 PeerGate::Peer& PeerGate::Find(const ip::Prefix& key, double share, absl::Time now) {
   const double most = limits_.burst * share;
   const auto [found, is_new] = peers_.try_emplace(key, Peer{.tokens = most, .counted = now});
@@ -107,7 +107,7 @@ void PeerGate::Punish(const ip::Address& peer, absl::Time now) {
 }
 
 // Forgets those that have no connection and all their tokens. Those that remain have used some in
-// the last seconds, each at a price for who would fill our memory.
+// the last seconds, each at a price for anybody who would fill our memory.
 void PeerGate::Forget(absl::Time now) {
   std::erase_if(peers_, [&](const auto& entry) {
     const Peer& peer = entry.second;

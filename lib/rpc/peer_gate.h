@@ -1,5 +1,5 @@
-// Who of many peers may connect: how many connections one address may have, and how often it may
-// open one, so that no peer takes the places of the others. Pure: time is an argument.
+// Decides which of many peers may connect: how many connections one address may have, and how often
+// it may open one, so that no peer takes the places of the others. Pure: time is an argument.
 #pragma once
 
 #include <array>
@@ -15,18 +15,19 @@
 
 namespace spoke::rpc {
 
-// An IPv6 /64 belongs to one machine as well as to a whole subnet of nodes and pods: all its
-// addresses together have this many times what one address has.
+// The factor for a /64. An IPv6 /64 belongs to one machine as well as to a whole subnet of nodes
+// and pods: all its addresses together have this many times what one address has.
 inline constexpr size_t kNetworkShare = 16;
 
 struct PeerLimits {
-  size_t connections = 0;              // At once, of all peers together.
-  size_t connections_per_address = 0;  // At once.
-  // New connections of one address: so many at once, then so many a second. Each costs us a
+  size_t connections = 0;              // The most connections at once, of all peers together.
+  size_t connections_per_address = 0;  // The most connections at once of one address.
+  // The new connections of one address: so many at once, then so many a second. Each costs us a
   // handshake.
   double burst = 0;
   double per_second = 0;
-  // Programs of this machine, which come from its loopback addresses, have only the limit of all.
+  // Whether programs of this machine, which come from its loopback addresses, have only the limit
+  // of all.
   bool loopback_is_free = false;
 };
 
@@ -40,35 +41,36 @@ enum class Refusal : uint8_t {
 inline constexpr size_t kRefusals = 5;
 std::string_view NameOf(Refusal refusal);
 
-// By Refusal.
+// The counts by Refusal.
 using RefusalCounts = std::array<uint64_t, kRefusals>;
 
-// Not thread-safe. Remembers addresses that have connections, and for some seconds those that had.
+// The gate. Not thread-safe. Remembers addresses that have connections, and for some seconds those
+// that had.
 class PeerGate {
  public:
   explicit PeerGate(const PeerLimits& limits) : limits_(limits) {}
 
   struct Verdict {
-    std::optional<Refusal> refused;  // nullopt: it is let in, and must Leave().
-    // Its oldest connection has to be closed to make room; it still has to Leave().
+    std::optional<Refusal> refused;  // The reason; nullopt: it is let in, and must Leave().
+    // The address whose oldest connection has to be closed to make room; it still has to Leave().
     std::optional<ip::Address> evict;
   };
   Verdict Enter(const ip::Address& peer, absl::Time now);
-  // One connection of `peer` has ended.
+  // Notes that one connection of `peer` has ended.
   void Leave(const ip::Address& peer);
-  // `peer` has broken a limit: it gets in again after twice the time that its burst takes to
-  // refill.
+  // Notes that `peer` has broken a limit: it gets in again after twice the time that its burst
+  // takes to refill.
   void Punish(const ip::Address& peer, absl::Time now);
 
   size_t connections() const { return open_; }
-  // How many addresses and networks it remembers.
+  // Returns how many addresses and networks it remembers.
   size_t remembered() const { return peers_.size(); }
 
  private:
   struct Peer {
     size_t open = 0;
     double tokens = 0;
-    absl::Time counted = absl::InfinitePast();  // When `tokens` was right.
+    absl::Time counted = absl::InfinitePast();  // The time when `tokens` was right.
   };
 
   Peer& Find(const ip::Prefix& key, double share, absl::Time now);
@@ -78,7 +80,7 @@ class PeerGate {
 
   const PeerLimits limits_;
   size_t open_ = 0;
-  // Hosts, and of IPv6 the /64 as well.
+  // The peers by host, and for IPv6 by /64 as well.
   std::map<ip::Prefix, Peer> peers_;
   size_t forget_at_ = 1024;
 };

@@ -14,7 +14,7 @@ const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 ip::Address At(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-// How many of `count` get in.
+// Returns how many of `count` get in.
 size_t Enter(PeerGate& gate, const std::string& peer, size_t count, absl::Time now = kStart) {
   size_t entered = 0;
   for (size_t i = 0; i < count; ++i) entered += gate.Enter(At(peer), now).refused ? 0 : 1;
@@ -38,7 +38,7 @@ TEST(PeerGate, OneAddressConnectsSoOften) {
   }
   EXPECT_EQ(gate.Enter(At("10.0.0.1"), kStart).refused, Refusal::kPeerRate);
   EXPECT_EQ(Enter(gate, "10.0.0.1", 2, kStart + absl::Milliseconds(600)), 1U);
-  // Who is refused pays nothing, so that it gets in as soon as it may.
+  // A peer that is refused pays nothing, so that it gets in as soon as it may.
   EXPECT_EQ(Enter(gate, "10.0.0.1", 1, kStart + absl::Milliseconds(1100)), 1U);
 }
 

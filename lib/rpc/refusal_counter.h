@@ -10,7 +10,8 @@
 
 namespace spoke::rpc {
 
-// Thread-safe. Rises only. Those who read it share it with the port: a scrape may outlive that.
+// The counters. Thread-safe; they only rise. Those who read it share it with the port: a scrape may
+// outlive that.
 class RefusalCounter {
  public:
   void Add(Refusal refusal) {

@@ -1,5 +1,5 @@
-// Our status as gRPC's; the codes have the same numbers by design. The way back is FromGrpc() in
-// lib/rpc/credentials.h, which needs no gRPC header.
+// Turns our status into gRPC's; the codes have the same numbers by design. The way back is
+// FromGrpc() in lib/rpc/credentials.h, which needs no gRPC header.
 #pragma once
 
 #include <grpcpp/support/status.h>

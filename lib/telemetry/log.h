@@ -1,5 +1,5 @@
-// One line an event: a name and key=value pairs, on standard error. The event names are catalogued
-// in docs/OPERATIONS.md with what to do about each.
+// A log of one line for each event: a name and key=value pairs, on standard error. The event names
+// are catalogued in docs/OPERATIONS.md with what to do about each.
 //
 // This header knows nothing of the logging library, whose own is costly to compile.
 #pragma once
@@ -31,11 +31,11 @@ struct Field {
   std::string value;
 };
 
-// "event key=value key2=\"two words\"". Values with blanks, quotes, control characters or '=' are
-// quoted and escaped, so that a line stays a line and stays parsable. Pure.
+// Returns "event key=value key2=\"two words\"". Values with blanks, quotes, control characters or
+// '=' are quoted and escaped, so that a line stays a line and stays parsable. Pure.
 std::string FormatEvent(std::string_view event, std::initializer_list<Field> fields);
 
-// Thread-safe. Handed by reference to whoever logs; there is no global one.
+// The log. Thread-safe. It is handed by reference to everybody who logs; there is no global one.
 class Log {
  public:
   virtual ~Log() = default;

@@ -31,7 +31,8 @@ bool IsName(std::string_view text) {
          });
 }
 
-// What a label must never be, since there are as many values as there are addresses or pods.
+// Returns whether a label is what one must never be, since there are as many values as there are
+// addresses or pods.
 bool IsUnbounded(const LabelSpec& spec, bool from_source) {
   // A source may name a few pods, sorted out by what they use.
   constexpr size_t kMostPods = 64;
@@ -150,7 +151,7 @@ class Metrics::Impl final : public prometheus::Collectable {
     prometheus::Family<prometheus::Counter>* counters = nullptr;
     prometheus::Family<prometheus::Gauge>* gauges = nullptr;
     prometheus::Family<prometheus::Histogram>* histograms = nullptr;
-    std::vector<std::set<std::string>> seen;  // By label, of those with a cap.
+    std::vector<std::set<std::string>> seen;  // The values by label, for those with a cap.
   };
 
   void Register(const MetricSpec& spec, Family& family) {
@@ -224,7 +225,7 @@ class Metrics::Impl final : public prometheus::Collectable {
   }
 
   std::vector<MetricSpec> table_;
-  prometheus::Registry registry_;  // Thread-safe.
+  prometheus::Registry registry_;  // The registry is thread-safe.
   prometheus::Counter* refused_ = nullptr;
   absl::Mutex mutex_;
   std::map<std::string, Family, std::less<>> families_ ABSL_GUARDED_BY(mutex_);

@@ -18,7 +18,8 @@
 namespace spoke::telemetry {
 namespace {
 
-// Of the fields after the name, counted from 0 (proc(5) counts from 1, with two before them).
+// The indices of the fields after the name, counted from 0 (proc(5) counts from 1, with two before
+// them).
 constexpr size_t kUserTicks = 11;
 constexpr size_t kSystemTicks = 12;
 constexpr size_t kThreads = 17;
@@ -29,7 +30,7 @@ constexpr size_t kResidentPages = 21;
 double OpenDescriptors() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc/self/fd"), &::closedir);
   if (folder == nullptr) return 0;
-  double count = -3;  // ".", ".." and the folder itself.
+  double count = -3;  // The start leaves out ".", ".." and the folder itself.
   while (::readdir(folder.get()) != nullptr)
     ++count;  // NOLINT(concurrency-mt-unsafe): its own DIR.
   return count;

@@ -1,5 +1,5 @@
-// What Prometheus expects of every process (process_*): processor time, memory, descriptors,
-// threads.
+// The metrics that Prometheus expects of every process (process_*): processor time, memory,
+// descriptors, threads.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace spoke::telemetry {
 
-// From /proc/PID/stat; see proc(5).
+// The fields of /proc/PID/stat; see proc(5).
 struct ProcessStat {
   double cpu_seconds = 0;
   double start_seconds_after_boot = 0;
@@ -20,13 +20,13 @@ struct ProcessStat {
   uint64_t threads = 0;
 };
 
-// Pure. Errors: kInvalidArgument (not the text of that file).
+// Reads the file. Pure. Errors: kInvalidArgument (not the text of that file).
 absl::StatusOr<ProcessStat> ParseProcessStat(std::string_view text);
 
-// To be part of the program's table.
+// Returns what has to be part of the program's table.
 std::vector<MetricSpec> ProcessMetricSpecs();
 
-// Keeps them up to date, at each scrape. Call it once.
+// Keeps the metrics up to date, at each scrape. Call it once.
 void AddProcessMetrics(Metrics& metrics);
 
 }  // namespace spoke::telemetry

@@ -1,4 +1,4 @@
-// Values of a metric as of one scrape: for what others count and we only pass on. Pure.
+// Values of a metric as of one scrape, for what others count and we only pass on. Pure.
 #pragma once
 
 #include <string>
@@ -7,13 +7,13 @@
 namespace spoke::telemetry {
 
 struct Sample {
-  std::vector<std::string> labels;  // Values, in the order of the metric's table.
+  std::vector<std::string> labels;  // The values, in the order of the metric's table.
   double value = 0;
 
   bool operator==(const Sample&) const = default;
 };
 
-// All series of one metric; each set of labels once.
+// All series of one metric, with each set of labels once.
 struct Samples {
   std::string metric;
   std::vector<Sample> series;

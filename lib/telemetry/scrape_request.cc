@@ -28,7 +28,7 @@ std::string_view TakeLine(std::string_view& rest, std::string_view end) {
   return line;
 }
 
-// Looks at every byte whatever it has seen; only the length decides early.
+// Compares the texts. It looks at every byte whatever it has seen; only the length decides early.
 bool IsEqual(std::string_view left, std::string_view right) {
   if (left.size() != right.size()) return false;
   volatile uint8_t different = 0;

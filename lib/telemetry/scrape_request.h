@@ -1,5 +1,5 @@
-// What somebody asks of an endpoint for metrics, and whether the token that they show is ours.
-// Pure.
+// The request that somebody makes of an endpoint for metrics, and whether the token that they show
+// is ours. Pure.
 #pragma once
 
 #include <cstddef>
@@ -7,21 +7,23 @@
 
 namespace spoke::telemetry {
 
-// A shorter line is no token: it could be guessed, or left over from an editor.
+// The length of the shortest token. A shorter line is no token: it could be guessed, or left over
+// from an editor.
 inline constexpr size_t kMinTokenBytes = 16;
 
 enum class ScrapeTarget { kMetrics, kOtherPath, kOtherMethod };
 
 struct ScrapeRequest {
   ScrapeTarget target = ScrapeTarget::kOtherMethod;
-  std::string_view token;  // Of "Authorization: Bearer TOKEN", within the head; empty: none.
+  // The token of "Authorization: Bearer TOKEN", within the head; empty: none.
+  std::string_view token;
 };
 
-// `head` is an HTTP/1 request up to the empty line. Whatever it is, there is an answer to it.
+// Reads `head`, an HTTP/1 request up to the empty line. Whatever it is, there is an answer to it.
 ScrapeRequest ParseScrapeRequest(std::string_view head);
 
-// Whether `token` is one of the lines of `file`, without the blanks around them. Takes as long for
-// a wrong token as for one that is almost right.
+// Returns whether `token` is one of the lines of `file`, without the blanks around them. Takes as
+// long for a wrong token as for one that is almost right.
 bool IsTokenOf(std::string_view file, std::string_view token);
 
 }  // namespace spoke::telemetry

@@ -31,11 +31,11 @@ namespace {
 
 constexpr size_t kMaxRequestBytes = 8192;
 constexpr int kBacklog = 128;
-// Each may hold the text of a scrape.
+// The most connections; each may hold the text of a scrape.
 constexpr size_t kMaxConnections = 16;
 constexpr size_t kMaxTokenFileBytes = 4096;
-// Of strangers: two Prometheus servers behind one address ask every second or less often. All of
-// them together are bounded by kMaxConnections.
+// The limits of strangers: two Prometheus servers behind one address ask every second or less
+// often. All of them together are bounded by kMaxConnections.
 constexpr rpc::PeerLimits kStrangers{
     .connections = 2 * kMaxConnections, .connections_per_address = 4, .burst = 16, .per_second = 2};
 constexpr std::string_view kHowToAsk =
@@ -73,7 +73,7 @@ absl::StatusOr<os::UniqueFd> Listen(const std::string& address) {
   }
   os::UniqueFd fd(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open a socket for metrics");
-  // So that the next program can listen while connections of the last one fade away.
+  // This lets the next program listen while connections of the last one fade away.
   const int on = 1;
   static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
   if (::bind(fd.get(), found.first->ai_addr, found.first->ai_addrlen) < 0 ||
@@ -115,7 +115,7 @@ int64_t NewDeadline() { return os::MonotonicMs() + absl::ToInt64Milliseconds(kRe
 // connections. It is over at its deadline.
 class TextEndpoint::Connection {
  public:
-  // `stranger`: whose it is, unless it is this machine's.
+  // Takes a connection; `stranger` is whose it is, unless it is this machine's.
   Connection(os::UniqueFd fd, std::optional<ip::Address> stranger)
       : fd_(std::move(fd)), stranger_(stranger), deadline_(NewDeadline()) {}
 
@@ -125,14 +125,14 @@ class TextEndpoint::Connection {
   bool answering() const { return answering_; }
   const std::optional<ip::Address>& stranger() const { return stranger_; }
 
-  // Goes on as far as it can without waiting. False when it is over.
+  // Goes on as far as it can without waiting. Returns false when it is over.
   bool GoOn(TextEndpoint& endpoint) {
     if (!answering_ && !ReadHead(endpoint)) return false;
     return !answering_ || Send();
   }
 
  private:
-  // False when no whole head can come any more.
+  // Returns false when no whole head can come any more.
   bool ReadHead(TextEndpoint& endpoint) {
     std::array<char, 2048> buffer{};
     const ssize_t got = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
@@ -142,7 +142,7 @@ class TextEndpoint::Connection {
     if (text_.find("\r\n\r\n") == std::string::npos) return text_.size() <= kMaxRequestBytes;
     text_ = endpoint.AnswerTo(text_, stranger_.has_value());
     answering_ = true;
-    // Rendering has had its time; a reader has one of its own.
+    // The deadline is set anew: rendering has had its time; a reader has one of its own.
     deadline_ = NewDeadline();
     return true;
   }
@@ -159,7 +159,7 @@ class TextEndpoint::Connection {
 
   os::UniqueFd fd_;
   std::optional<ip::Address> stranger_;
-  int64_t deadline_;  // As os::MonotonicMs() has it.
+  int64_t deadline_;  // The deadline as os::MonotonicMs() has it.
   bool answering_ = false;
   std::string text_;  // The request, then the answer.
   size_t sent_ = 0;
@@ -184,7 +184,7 @@ absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(Settings settin
 }
 
 TextEndpoint::~TextEndpoint() {
-  // Never read: who waits for it sees it for good.
+  // The counter is never read: whoever waits for it sees it for good.
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
   thread_.join();
@@ -252,9 +252,9 @@ TextEndpoint::Connections::iterator TextEndpoint::Erase(Connections& connections
   return connections.erase(connection);
 }
 
-// Who gives way when there are too many: the oldest stranger that has asked for nothing yet, or
-// such a one of this machine, or the oldest that is being answered. Strangers have no one else give
-// way.
+// Returns the connection that gives way when there are too many: the oldest stranger that has asked
+// for nothing yet, or such a one of this machine, or the oldest that is being answered. Strangers
+// have no one else give way.
 TextEndpoint::Connections::iterator TextEndpoint::Victim(Connections& connections,
                                                          bool for_stranger) {
   const auto oldest = [&](bool stranger, bool answering) {

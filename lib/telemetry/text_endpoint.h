@@ -22,26 +22,29 @@
 
 namespace spoke::telemetry {
 
-// So long somebody may take to ask, and then to read the answer. Nobody else waits for that; when
-// too many do it, those who have asked for nothing are cut off first, the oldest before the others.
+// The time that somebody may take to ask, and then to read the answer. Nobody else waits for that;
+// when too many do it, those who have asked for nothing are cut off first, the oldest before the
+// others.
 inline constexpr absl::Duration kRequestPatience = absl::Seconds(1);
 
 class TextEndpoint {
  public:
-  // Gives the text of a scrape, on the endpoint's own thread.
+  // Returns the text of a scrape, on the endpoint's own thread.
   using Render = std::function<std::string()>;
 
   struct Settings {
-    // "HOST:PORT" with a numeric host ("127.0.0.1:9465", "[::1]:9465"; port 0: any free one).
+    // The address, "HOST:PORT" with a numeric host ("127.0.0.1:9465", "[::1]:9465"; port 0: any
+    // free one).
     std::string address;
-    // With tokens, one a line, of which any will do; read at each request that shows one. Empty:
-    // nobody from elsewhere gets in.
+    // The file with tokens, one a line, of which any will do; read at each request that shows one.
+    // Empty: nobody from elsewhere gets in.
     std::string token_file;
-    // False: whoever asks is a stranger. For tests, which have no other machine.
+    // Whether this machine is trusted; false: everybody is a stranger. For tests, which have no
+    // other machine.
     bool trust_this_machine = true;
   };
-  // There is no TLS. Errors: kInvalidArgument (no such address), kUnavailable (cannot listen there:
-  // in use, or not an address of this machine).
+  // Opens the endpoint. There is no TLS. Errors: kInvalidArgument (no such address), kUnavailable
+  // (cannot listen there: in use, or not an address of this machine).
   static absl::StatusOr<std::unique_ptr<TextEndpoint>> Open(Settings settings, Render render);
   // Waits for a scrape that is under way, not for its reader.
   ~TextEndpoint();
@@ -62,11 +65,11 @@ class TextEndpoint {
 
   const Settings settings_;
   const os::UniqueFd listener_;
-  const os::UniqueFd wake_;  // An eventfd: the end has come.
+  const os::UniqueFd wake_;  // An eventfd that says that the end has come.
   const int port_;
   const Render render_;
   const std::shared_ptr<rpc::RefusalCounter> refusals_ = std::make_shared<rpc::RefusalCounter>();
-  rpc::PeerGate gate_;  // For strangers, on the thread.
+  rpc::PeerGate gate_;  // The gate for strangers, on the thread.
   std::thread thread_;
 };
 

@@ -77,7 +77,7 @@ TEST(TextEndpoint, OtherRequestsAreRefused) {
   EXPECT_THAT(Ask(endpoint->port(), "GET /metrics HTTP/1.1\r\n\r\n"), EndsWith("up 1\n"));
 }
 
-// Whether the other side has not closed it.
+// Returns whether the other side has not closed it.
 bool IsOpen(const os::UniqueFd& fd) {
   char byte = 0;
   return ::recv(fd.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0 && errno == EAGAIN;

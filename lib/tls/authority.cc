@@ -15,8 +15,9 @@
 namespace spoke::tls {
 namespace {
 
-constexpr size_t kMaxCommonNameBytes = 64;  // ub-common-name of RFC 5280.
-// RFC 5280, section 4.1.2.2: positive, and at most 20 bytes; nobody shall guess it.
+constexpr size_t kMaxCommonNameBytes = 64;  // The number ub-common-name of RFC 5280.
+// Makes a serial number as RFC 5280, section 4.1.2.2 wants it: positive, and at most 20 bytes;
+// nobody shall guess it.
 constexpr int kSerialBits = 127;
 
 absl::Status Failed(std::string_view what) {
@@ -53,7 +54,8 @@ absl::Status SetCommonName(X509* certificate, std::string_view name) {
   return absl::OkStatus();
 }
 
-// `value` in the notation of OpenSSL's configuration; never of what others wrote.
+// Adds an extension with `value` in the notation of OpenSSL's configuration; never with what others
+// wrote.
 absl::Status AddExtension(X509* certificate, X509* issuer, int nid, const char* value) {
   X509V3_CTX context;
   X509V3_set_ctx_nodb(&context);
@@ -75,7 +77,7 @@ absl::Status AddName(GENERAL_NAMES* names, int type, std::string_view bytes) {
   }
   GENERAL_NAME_set0_value(name.get(), type, text);
   if (sk_GENERAL_NAME_push(names, name.get()) <= 0) return Failed("add a name to a certificate");
-  static_cast<void>(name.release());  // The list's.
+  static_cast<void>(name.release());  // The list owns it now.
   return absl::OkStatus();
 }
 
@@ -117,7 +119,8 @@ absl::StatusOr<std::string> SignedPem(X509* certificate, EVP_PKEY* key) {
                     [&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
 }
 
-// What RFC 3986 lets stand in a URI behind the scheme, which it must have.
+// Returns whether the text has what RFC 3986 lets stand in a URI behind the scheme, which it must
+// have.
 bool IsUri(std::string_view text) {
   const size_t colon = text.find(':');
   if (text.size() > kMaxUriBytes || colon == 0 || colon == std::string_view::npos) return false;

@@ -14,7 +14,7 @@
 
 namespace spoke::tls {
 
-// Both in PEM.
+// The certificate and the key, both in PEM.
 struct Authority {
   std::string certificate;
   std::string key;
@@ -22,30 +22,32 @@ struct Authority {
 
 struct Validity {
   absl::Time not_before;
-  absl::Time not_after;  // Seconds are dropped below one.
+  absl::Time not_after;  // The end; parts of a second are dropped.
 };
 
-// Longer than any URI that we write, and far below what a TLS handshake takes.
+// The longest URI, longer than any that we write, and far below what a TLS handshake takes.
 inline constexpr size_t kMaxUriBytes = 16U << 10U;
 
 enum class Purpose { kClient, kServer };
 
-// Whom a certificate is for.
+// The names that a certificate is for.
 struct Subject {
-  std::string common_name;             // Left out where it is empty or above 64 bytes (RFC 5280).
-  std::vector<std::string> dns_names;  // Each as base::IsDnsName() has it.
+  // The common name, left out where it is empty or above 64 bytes (RFC 5280).
+  std::string common_name;
+  std::vector<std::string> dns_names;  // The DNS names, each as base::IsDnsName() has it.
   std::vector<ip::Address> addresses;
-  std::vector<std::string> uris = {};  // RFC 3986, with a scheme; at most kMaxUriBytes each.
+  // The URIs of RFC 3986, with a scheme; at most kMaxUriBytes each.
+  std::vector<std::string> uris = {};
   Purpose purpose = Purpose::kClient;
 };
 
-// A certificate in PEM that `key` signs itself: it may sign others, which may not. The same key
-// makes another certificate of the same authority as long as `name` is the same. Errors:
+// Makes a certificate in PEM that `key` signs itself: it may sign others, which may not. The same
+// key makes another certificate of the same authority as long as `name` is the same. Errors:
 // kInvalidArgument (`key` is none, or `name` is empty or above 64 bytes), kInternal.
 absl::StatusOr<std::string> MakeAuthorityCertificate(std::string_view key, std::string_view name,
                                                      const Validity& validity);
 
-// A certificate in PEM for `key` that says what `subject` does and no more. It ends with
+// Makes a certificate in PEM for `key` that says what `subject` does and no more. It ends with
 // `authority` at the latest. Errors: kInvalidArgument (a name or URI that is none, no name at all,
 // or a key that is none), kFailedPrecondition (`authority` cannot be read, does not fit together,
 // is none, or ends before `validity` begins), kInternal.

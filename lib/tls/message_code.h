@@ -8,13 +8,13 @@
 
 namespace spoke::tls {
 
-// 32 bytes that nobody without `key` can make for `text`.
+// Returns 32 bytes that nobody without `key` can make for `text`.
 std::string CodeOf(std::string_view key, std::string_view text);
 
-// Whether `code` is that of `text`. Takes as long for a wrong code as for the right one.
+// Returns whether `code` is that of `text`. Takes as long for a wrong code as for the right one.
 bool IsCodeOf(std::string_view code, std::string_view key, std::string_view text);
 
-// So many bytes of the system's random numbers. Errors: kInternal (there are none).
+// Returns so many bytes of the system's random numbers. Errors: kInternal (there are none).
 absl::StatusOr<std::string> RandomBytes(size_t count);
 
 }  // namespace spoke::tls

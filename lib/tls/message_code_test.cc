@@ -6,7 +6,7 @@
 namespace spoke::tls {
 namespace {
 
-// RFC 4231, test case 2.
+// This is test case 2 of RFC 4231.
 TEST(MessageCode, IsHmacWithSha256) {
   EXPECT_EQ(absl::BytesToHexString(CodeOf("Jefe", "what do ya want for nothing?")),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");

@@ -33,11 +33,11 @@ using Extension = std::unique_ptr<X509_EXTENSION, OpensslDeleter<&X509_EXTENSION
 using Names = std::unique_ptr<GENERAL_NAMES, OpensslDeleter<&GENERAL_NAMES_free>>;
 using Name = std::unique_ptr<GENERAL_NAME, OpensslDeleter<&GENERAL_NAME_free>>;
 
-// "<what>: <why>", with what this thread's calls have left in OpenSSL's queue of errors, which is
-// empty afterwards.
+// Returns "<what>: <why>", with what this thread's calls have left in OpenSSL's queue of errors,
+// which is empty afterwards.
 absl::Status OpensslError(absl::StatusCode code, std::string_view what);
 
-// What `write` puts out. Errors: kInternal.
+// Returns what `write` puts out. Errors: kInternal.
 template <typename Write>
 absl::StatusOr<std::string> WrittenPem(std::string_view what, const Write& write) {
   const Bio bio(BIO_new(BIO_s_mem()));
@@ -51,13 +51,13 @@ absl::StatusOr<std::string> WrittenPem(std::string_view what, const Write& write
 
 // Reads `pem`, of at most 1 MiB. Errors: kInvalidArgument.
 absl::StatusOr<Key> ParseKey(std::string_view pem);
-// The first certificate in `pem`. Errors: kInvalidArgument.
+// Returns the first certificate in `pem`. Errors: kInvalidArgument.
 absl::StatusOr<Certificate> ParseCertificate(std::string_view pem);
 
-// Instead of OpenSSL's own, which asks for a password at the terminal.
+// A callback in place of OpenSSL's own, which asks for a password at the terminal.
 int NoPassword(char* buffer, int size, int writing, void* context);
 
-// Whether it is one of the only kind that we make and sign: on the curve P-256, by name.
+// Returns whether it is one of the only kind that we make and sign: on the curve P-256, by name.
 bool IsP256(const EVP_PKEY* key);
 
 }  // namespace spoke::tls

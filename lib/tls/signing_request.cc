@@ -10,7 +10,7 @@
 namespace spoke::tls {
 namespace {
 
-constexpr size_t kMaxCommonNameBytes = 64;  // ub-common-name of RFC 5280.
+constexpr size_t kMaxCommonNameBytes = 64;  // The number ub-common-name of RFC 5280.
 
 absl::StatusOr<PublicKey> DerOf(EVP_PKEY* key) {
   unsigned char* data = nullptr;

@@ -12,7 +12,7 @@ namespace spoke::tls {
 // A request for a P-256 key has some 500 bytes; this leaves room for names that others put in.
 inline constexpr size_t kMaxSigningRequestBytes = 8U << 10U;
 
-// A new private key, PKCS #8 in PEM. Errors: kInternal.
+// Makes a new private key, PKCS #8 in PEM. Errors: kInternal.
 absl::StatusOr<std::string> MakeKey();
 
 // A public key that may be signed: one on P-256, as DER SubjectPublicKeyInfo.
@@ -22,17 +22,18 @@ struct PublicKey {
   bool operator==(const PublicKey&) const = default;
 };
 
-// Errors: kInvalidArgument (no private key in PEM, with a password, or not on P-256).
+// Reads a private key. Errors: kInvalidArgument (no private key in PEM, with a password, or not on
+// P-256).
 absl::StatusOr<PublicKey> PublicKeyOf(std::string_view key);
 
-// A request in PEM to sign the public half of `key`. It bears `name`, which is for people: an
+// Makes a request in PEM to sign the public half of `key`. It bears `name`, which is for people: an
 // authority puts in what it has found out itself. Errors: kInvalidArgument (as above, or `name` is
 // empty or longer than 64 bytes), kInternal.
 absl::StatusOr<std::string> MakeSigningRequest(std::string_view key, std::string_view name);
 
-// The key that `pem` asks to have signed, once the request has proved that its maker has the
-// private half. All else in it is passed over. Errors: kInvalidArgument (too long, not one request
-// in PEM and nothing else, not a P-256 key, or a signature that is not its own).
+// Returns the key that `pem` asks to have signed, once the request has proved that its maker has
+// the private half. All else in it is passed over. Errors: kInvalidArgument (too long, not one
+// request in PEM and nothing else, not a P-256 key, or a signature that is not its own).
 absl::StatusOr<PublicKey> ReadSigningRequest(std::string_view pem);
 
 }  // namespace spoke::tls

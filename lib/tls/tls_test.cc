@@ -172,7 +172,7 @@ TEST(Authority, RefusesWhatCannotBe) {
   }
   EXPECT_TRUE(
       absl::IsInvalidArgument(IssueCertificate(good, PublicKey{"?"}, subject, kMonth).status()));
-  // Not an authority, or one whose key is another's.
+  // These are no authority, and one whose key is another's.
   const std::string leaf_key = MakeKey().value();
   const std::string leaf =
       IssueCertificate(good, PublicKeyOf(leaf_key).value(), subject, kMonth).value();

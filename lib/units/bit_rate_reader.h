@@ -16,18 +16,18 @@
 
 namespace spoke::units {
 
-// At less a full frame of 1500 bytes would take longer than some 12 ms, and a few of them in a
-// queue more than the 100 ms that we let traffic wait.
+// The lowest rate. At less a full frame of 1500 bytes would take longer than some 12 ms, and a few
+// of them in a queue more than the 100 ms that we let traffic wait.
 inline constexpr BitRate kLowestRate{1'000'000};
-// More than any node or any link of a cluster has: a slip of the pen.
+// The highest rate, more than any node or any link of a cluster has: above it is a slip of the pen.
 inline constexpr BitRate kHighestRate{1'000'000'000'000};
 
 struct RateUnit {
   std::string_view name;
   std::string_view alias;
-  size_t digits;  // The unit is the power of ten with so many zeros.
+  size_t digits;  // The power of ten of the unit.
 };
-// The largest first.
+// The units, the largest first.
 inline constexpr std::array kRateUnits = {RateUnit{"Tbit", "Tbps", 12}, RateUnit{"Gbit", "Gbps", 9},
                                           RateUnit{"Mbit", "Mbps", 6}, RateUnit{"kbit", "kbps", 3},
                                           RateUnit{"bit", "bps", 0}};
@@ -50,7 +50,7 @@ enum class RateAliases : uint8_t { kRefused, kTaken };
 
 struct ReadRate {
   RateMistake mistake = RateMistake::kNone;
-  BitRate rate;  // From kLowestRate to kHighestRate when there is no mistake.
+  BitRate rate;  // The rate, from kLowestRate to kHighestRate when there is no mistake.
 };
 
 constexpr ReadRate ReadBitRate(std::string_view text, RateAliases aliases) {

@@ -9,7 +9,7 @@
 namespace spoke::units {
 namespace {
 
-constexpr size_t kShown = 64;  // Of a text, in messages.
+constexpr size_t kShown = 64;  // The part of a text that messages show.
 
 absl::Status Refuse(std::string_view text, std::string_view what) {
   return absl::InvalidArgumentError(fmt::format("\"{}\" {}", text.substr(0, kShown), what));

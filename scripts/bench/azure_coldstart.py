@@ -12,8 +12,8 @@ from harness import BIN, Failure, main, median
 LATENCY = ("10", "20")
 SLOW = ("10", "40")
 IDENTITIES = 3
-# When in a minute Azure refills its buckets, in seconds: nobody tells. 0 is the worst, a whole minute
-# from the start.
+# The second in a minute at which Azure refills its buckets: nobody tells. 0 is the worst, a whole
+# minute from the start.
 PHASES = (0, 20, 40)
 FAULTS = ("--failed", "0.01", "--errors", "0.02", "--foreign", "0.05")
 

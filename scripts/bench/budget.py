@@ -11,7 +11,7 @@ from harness import BIN, Failure, cpu_seconds, main, median
 
 TEAMS = 100
 REFRESH_S = 5
-# Until all first reports have been answered.
+# The time until all first reports have been answered.
 SETTLE_S = 15
 WINDOWS = 3
 TEAM = """\

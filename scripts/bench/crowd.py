@@ -92,7 +92,7 @@ def main():
             os._exit(0)
     rates = receive_all([mine for _, mine in pairs], wanted["settle"], seconds)
     for theirs, mine in pairs:
-        # Without a farewell: what still waits in queues is of no use to anybody.
+        # There is no farewell: what still waits in queues is of no use to anybody.
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         mine.close()
     os.waitpid(child, 0)

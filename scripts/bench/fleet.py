@@ -54,7 +54,7 @@ class Server:
         self.admin = bench.path(f"{name}.sock")
         if len(self.admin) > 100:  # Of 107 that a unix socket's path may have.
             raise Failure(f"{self.admin} is too long for a socket: check out in a shorter path")
-        # Of its own: beside another server's store it would look for what that one knew.
+        # The store is its own: beside another server's it would look for what that one knew.
         directory = bench.path(f"{name}.store")
         os.makedirs(directory, exist_ok=True)
         self.database = os.path.join(directory, "server.db")

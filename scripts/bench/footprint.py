@@ -32,7 +32,7 @@ def watch(node, seconds, window):
     began = since = time.monotonic()
     used = cpu_seconds(node.agent.pid)
     while since - began < seconds:
-        # As Prometheus does it.
+        # Prometheus does it like this.
         if scrapes <= (time.monotonic() - began) // 15:
             node.scrape()
             scrapes += 1

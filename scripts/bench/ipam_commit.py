@@ -83,7 +83,8 @@ def report(bench, rates, single, coalesced):
     """Figures and table. `rates`: ours one by one, ours coalesced, theirs."""
     middle = [median(values) for values in rates]
     bench.figures = {
-        # As agents report: what comes up while a report is not acknowledged goes into the next.
+        # The load is as agents report: what comes up while a report is not acknowledged goes into the
+        # next.
         "ratio_kea": middle[1] / middle[2],
         "ratio_kea_one_a_message": middle[0] / middle[2],
         "ops_per_s": middle[0],

@@ -10,7 +10,8 @@ import time
 
 from path_node import Inside
 
-# Of a policy, all blocks in one message; everything else the server says meanwhile is shorter.
+# The length of a policy's message with all blocks; everything else the server says meanwhile is
+# shorter.
 LEAST_BUNDLE_BYTES = 400
 
 NETLINK_ROUTE = 0

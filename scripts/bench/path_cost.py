@@ -76,7 +76,7 @@ def measure_all(paths, ours, rounds):
             before = {name: one.counts("bytes") for name, one in ours.items()}
             results = measure(mode, [paths[name] for name in order], **{option: size})
             for name, result in zip(order, results):
-                # Of packets that came late, somebody else has paid a part.
+                # Somebody else has paid a part for packets that came late.
                 if not result.get("late"):
                     samples[name][mode].append(result[key])
                 if name in ours:

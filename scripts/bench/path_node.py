@@ -26,8 +26,8 @@ state_dir: {state}
 cooldown: 1s
 traffic: {{fast_path: {fast_path}}}
 {more}"""
-# Without the rules that the agent lays down in iptables' mangle table by default, and that every
-# packet meets that is routed.
+# This is without the rules that the agent lays down in iptables' mangle table by default, and that
+# every packet meets that is routed.
 NO_PUBLISHED_RULES = "metrics: {iptables_exporter: {cluster: off}}\n"
 POOLS = """\
 apiVersion: spoke/v1

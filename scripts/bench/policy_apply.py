@@ -18,7 +18,7 @@ ROUNDS = 9
 REPAIRED_PODS = 250
 REPAIRS = 9
 RATE = 4000  # Packets a second of each flow.
-# From the first byte of a policy until nothing more is taken for its effect.
+# The time from the first byte of a policy until nothing more is taken for its effect.
 PATIENCE = 2.0
 INTERNET = "203.0.113.10"
 ETHERNET_HEADER = 14

@@ -19,7 +19,8 @@ LEGACY_NAMES = ("iptables-legacy", "iptables-legacy-save", "ip6tables-legacy-sav
 # The authorities that Debian ships, not those that this machine has added to them.
 AUTHORITIES = "/usr/share/ca-certificates/mozilla"
 
-# As ldd prints it: "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader's path alone.
+# A line as ldd prints it: "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)", and the loader's path
+# alone.
 LIBRARY = re.compile(r"^\s*(?:\S+ => )?(/\S+) \(0x", re.MULTILINE)
 MISSING = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 
@@ -32,7 +33,8 @@ TEXTS = {
 }
 FOLDERS = ("etc/spoke", "run/spoke", "usr/bin", "usr/lib", "usr/sbin", "var/lib/spoke", "proc", "sys",
            "dev")
-# Where Debian has had its programs and libraries before, and where the loader's name still is.
+# The places where Debian has had its programs and libraries before, and where the loader's name still
+# is.
 LINKS = {"bin": "usr/bin", "sbin": "usr/sbin", "lib": "usr/lib", "lib64": "usr/lib64"}
 
 

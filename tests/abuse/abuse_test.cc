@@ -1,6 +1,6 @@
-// What one hostile peer can do to the port that serves anybody: little, and nothing to others. The
-// real port over TLS, attacked by another program from another address of this machine, while an
-// honest agent enrolls.
+// Tests what one hostile peer can do to the port that serves anybody: little, and nothing to
+// others. The real port over TLS, attacked by another program from another address of this machine,
+// while an honest agent enrolls.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -26,13 +26,14 @@
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
-// What is freed is given back, so that memory says what is held; the sanitizer would keep 256 MiB.
+// This gives back what is freed, so that memory says what is held; the sanitizer would keep 256
+// MiB.
 extern "C" const char* __asan_default_options() { return "quarantine_size_mb=1"; }
 
 namespace spoke {
 namespace {
 
-constexpr size_t kMostGrowth = 32U << 20U;  // Bytes, of resident memory.
+constexpr size_t kMostGrowth = 32U << 20U;  // The most growth of resident memory, in bytes.
 constexpr absl::Duration kAttack = absl::Seconds(4);
 constexpr absl::Duration kWithin = absl::Seconds(1);
 constexpr const char* kHostile = "127.0.0.66";

@@ -31,25 +31,25 @@ class ArmModel {
   static absl::StatusOr<std::unique_ptr<ArmModel>> Build(const SimSpec& spec, absl::Time now,
                                                          Knobs knobs = {});
 
-  // Never fails. Status 0 stands for a response that was lost: whether the request had an effect,
-  // the client cannot know.
+  // Answers a request. Never fails. Status 0 stands for a response that was lost: whether the
+  // request had an effect, the client cannot know.
   http::Response Handle(const http::Request& request, absl::Time now);
 
   // Lets everything happen that is due.
   void Advance(absl::Time now) { backend_.timeline().RunUntil(now); }
-  // When something happens next by itself; infinite future: nothing.
+  // Returns when something happens next by itself; infinite future: nothing.
   absl::Time NextEvent() const { return backend_.timeline().next(); }
 
-  // May change at any time.
+  // Returns the knobs, which may change at any time.
   Knobs& knobs() { return backend_.knobs(); }
   World& world() { return backend_.world(); }
   const World& world() const { return backend_.world(); }
-  // Calls, by kind and status, and what they did.
+  // Returns the calls, by kind and status, and what they did.
   const Counters& counters();
   Compute& compute() { return compute_; }
   Backend& backend() { return backend_; }
 
-  // What is on the wire now: on every NIC, with every address of it.
+  // Returns what is on the wire now: on every NIC, with every address of it.
   struct OnWire {
     const Instance* instance = nullptr;
     const Nic* nic = nullptr;
@@ -64,11 +64,11 @@ class ArmModel {
         network_(backend_) {}
 
   http::Response Answer(Call& call);
-  // Tokens, API versions and the front door. A response: refused.
+  // Checks tokens, API versions and the front door. A response: refused.
   std::optional<http::Response> Admit(Call& call);
   http::Response Route(Call& call);
-  // What is asked of no resource: unknown paths and versions, methods that the path has not, and
-  // operations that are not simulated.
+  // Refuses what is asked of no resource: unknown paths and versions, methods that the path has
+  // not, and operations that are not simulated.
   std::optional<http::Response> RefuseOperation(Call& call, const PathOperations& path,
                                                 const ResourceGroup* group);
   void Decorate(const Call& call, http::Response* response);
@@ -77,7 +77,8 @@ class ArmModel {
   Backend backend_;
   Compute compute_;
   Network network_;
-  std::vector<std::pair<std::string, int64_t>> front_door_;  // Of the request under way.
+  // The front door's limits for the request under way.
+  std::vector<std::pair<std::string, int64_t>> front_door_;
 };
 
 }  // namespace spoke::azure_sim

@@ -32,7 +32,7 @@ std::string_view WordOf(Operation::Status status) {
   return "";
 }
 
-// What makes the URL of an operation unguessable: a client has to use it as it is.
+// Returns what makes the URL of an operation unguessable: a client has to use it as it is.
 std::string SignatureOf(std::string_view id) { return fmt::format("{:016x}", base::Fnv1a(id)); }
 
 std::string_view NameOf(Provider provider) {

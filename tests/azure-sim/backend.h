@@ -1,5 +1,5 @@
-// What all simulated providers share: the world, the knobs, limits, operations and counters. Pure;
-// not thread-safe.
+// The state that all simulated providers share: the world, the knobs, limits, operations and
+// counters. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +34,17 @@ struct Call {
   const Target& target;
   absl::Time now;
   std::string principal = "anonymous";
-  std::string_view kind = "gateway";  // For counters: "instance.put".
+  std::string_view kind = "gateway";  // The kind for counters: "instance.put".
   Provider provider = Provider::kGateway;
-  const ApiOperation* operation = nullptr;                      // What is asked for.
-  std::vector<std::pair<std::string, int64_t>> remaining = {};  // Of the provider's limits.
-  std::optional<int64_t> charge = {};                           // x-ms-request-charge
+  const ApiOperation* operation = nullptr;  // The operation that is asked for.
+  // The remainder of the provider's limits.
+  std::vector<std::pair<std::string, int64_t>> remaining = {};
+  std::optional<int64_t> charge = {};  // The value of x-ms-request-charge.
 
   Direction direction() const;
-  // Without "etag" parameters and the like: the header If-Match; empty: none.
+  // Returns the header If-Match, without "etag" parameters and the like; empty: none.
   std::string_view if_match() const;
-  // "If-None-Match: *": what is there shall stay as it is.
+  // Returns whether "If-None-Match: *" asks that what is there stays as it is.
   bool wants_new() const;
 };
 
@@ -59,20 +60,21 @@ struct Operation {
   absl::Time ended;
   std::string code;
   std::string message;
-  // What the URL under Location answers at the end. The SDKs take 204 for a DELETE only.
+  // The status that the URL under Location answers at the end. The SDKs take 204 for a DELETE only.
   int end_status = 200;
 
   bool running() const { return status == Status::kInProgress; }
 };
 
-// What was asked of the model.
+// The counts of what was asked of the model.
 struct Counters {
-  // By kind ("instance.put") and status; 0 is an answer that was lost.
+  // The calls by kind ("instance.put") and status; 0 is an answer that was lost.
   std::map<std::pair<std::string, int>, uint64_t> calls;
-  uint64_t sent_into_closed_gate = 0;  // Before the Retry-After that had been given had passed.
+  // The calls before the Retry-After that had been given had passed.
+  uint64_t sent_into_closed_gate = 0;
   uint64_t throttled = 0;
-  uint64_t foreign_writes = 0;       // By another writer than the caller.
-  uint64_t foreign_writes_lost = 0;  // Overwritten by the caller.
+  uint64_t foreign_writes = 0;       // The writes by another writer than the caller.
+  uint64_t foreign_writes_lost = 0;  // The number of those that the caller has overwritten.
   uint64_t operations_failed = 0;
   uint64_t operations_succeeded = 0;
 
@@ -107,18 +109,18 @@ class Backend {
   Operation* Find(std::string_view id);
   void End(Operation& operation, absl::Time when, Operation::Status status,
            std::string_view code = {}, std::string_view message = {});
-  // How the operation that starts now will end, and when.
+  // The end of the operation that starts now, and its time.
   struct Fate {
     Operation::Status status = Operation::Status::kSucceeded;
     absl::Time when;
-    bool nic_written = false;  // Though the operation fails.
+    bool nic_written = false;  // Whether the NIC is written though the operation fails.
   };
   Fate Draw(const Latency& latency, absl::Time now);
-  // Azure-AsyncOperation, with or without Location beside it.
+  // Answers Azure-AsyncOperation, with or without Location beside it.
   void AddAsyncHeaders(const Call& call, const Operation& operation, bool with_location,
                        http::Response* response);
   http::Response OperationStatus(Call& call);
-  // Of the URL under Location.
+  // Answers at the URL under Location.
   http::Response OperationResult(Call& call);
 
   // -- Addresses.
@@ -141,8 +143,8 @@ class Backend {
   // -- Paging: "{value, nextLink}".
   // The page that the request asks for of a list of `size` entries; `show` gives one of them.
   http::Response Page(const Call& call, size_t size, const std::function<Json(size_t)>& show);
-  // For lists whose pages are cut otherwise.
-  // The cursor of the request's $skiptoken: 0 for the first page; nullopt: not one of ours.
+  // Returns the cursor of the request's $skiptoken, for lists whose pages are cut otherwise: 0 for
+  // the first page; nullopt: not one of ours.
   static std::optional<uint64_t> CursorOf(const Call& call);
   static std::string NextLink(const Call& call, uint64_t cursor);
 

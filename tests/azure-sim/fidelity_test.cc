@@ -1,4 +1,4 @@
-// Recorded requests of real clients, sent to the model: it has to answer as Azure did.
+// Tests with recorded requests of real clients, sent to the model: it has to answer as Azure did.
 #include <functional>
 
 #include "gmock/gmock.h"
@@ -17,7 +17,7 @@ std::string SubnetId(std::string_view group, std::string_view network, std::stri
       kSubscription, group, network, name);
 }
 
-// What the recorded requests expect to be there.
+// Returns what the recorded requests expect to be there.
 SimSpec RecordedWorld() {
   SimSpec spec;
   const auto subnet = [&spec](std::string_view group, std::string_view network,
@@ -126,7 +126,7 @@ const std::vector<Case>& Cases() {
   return cases;
 }
 
-// Paths in which the model differs from the recordings, and why.
+// The paths in which the model differs from the recordings, and why.
 const std::vector<std::string> kLeftOut = {
     // The recorded machines run Windows, the simulated ones Linux.
     "windowsConfiguration",
@@ -138,7 +138,7 @@ const std::vector<std::string> kLeftOut = {
     "vmAgent.statuses[].message",
 };
 
-// Headers that clients go by: there in both, or in neither.
+// The headers that clients go by: there in both, or in neither.
 constexpr const char* kHeaders[] = {"Azure-AsyncOperation",
                                     "Azure-AsyncNotification",
                                     "Location",
@@ -161,7 +161,7 @@ TEST_P(FidelityTest, AnswersAsRecorded) {
   absl::Time now = absl::FromUnixSeconds(1'800'000'000);
   SimSpec spec = RecordedWorld();
   if (GetParam().without_sets) spec.scale_sets.clear();
-  if (GetParam().without_subnet) {  // Its VNet is there all the same.
+  if (GetParam().without_subnet) {  // The subnet's VNet is there all the same.
     for (SubnetSpec& subnet : spec.subnets) {
       if (subnet.id.find("aks-cit-Subnet/") != std::string::npos) subnet.id += "Other";
     }

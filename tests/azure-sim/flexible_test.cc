@@ -1,4 +1,4 @@
-// Flexible scale sets: machines and NICs of their own.
+// Tests of Flexible scale sets: machines and NICs of their own.
 #include "gmock/gmock.h"
 #include "tests/azure-sim/model_for_test.h"
 
@@ -20,7 +20,7 @@ class FlexibleTest : public ModelTest {
     return fmt::format("{}/providers/Microsoft.Compute/virtualMachines{}?api-version={}", kGroup,
                        below, kInstanceApi);
   }
-  // The NIC as it is, and one more entry.
+  // Returns the NIC as it is, and one more entry.
   Json NicWith(std::string_view name, int block_length = 0) {
     Json nic = GetJson(NicPath());
     Json& entries = nic["properties"]["ipConfigurations"];

@@ -54,7 +54,7 @@ http::Request FromHttplib(const httplib::Request& request, const char* scheme) {
 
 void SendHalf(const httplib::Request& request, const std::string& body, const std::string& type,
               bool with_reset, httplib::Response* response) {
-  // A body of some length at least, so that there is a middle.
+  // The body has some length at least, so that there is a middle.
   std::string whole = body.size() < 2 ? std::string("{\"value\":[]}") : body;
   response->set_content_provider(
       whole.size(), type,
@@ -105,7 +105,7 @@ void Write(const httplib::Request& request, Answer answer, httplib::Response* re
       break;
   }
   if (answer.response.status == 0) {
-    response->status = 500;  // Goes nowhere.
+    response->status = 500;  // It goes nowhere.
     CutOff(request, false);
   }
   if (!body.empty()) response->set_content(body, type);
@@ -128,7 +128,7 @@ class LibraryServer final : public HttpServer {
     server_->set_keep_alive_timeout(kKeepAliveSeconds);
     server_->set_tcp_nodelay(true);
     server_->new_task_queue = [threads] {
-      return new httplib::ThreadPool(static_cast<size_t>(threads));  // The library's to delete.
+      return new httplib::ThreadPool(static_cast<size_t>(threads));  // The library deletes it.
     };
   }
 

@@ -13,17 +13,17 @@ namespace spoke::azure_sim {
 
 struct ListenOptions {
   std::string host = "127.0.0.1";
-  int port = 0;  // 0: any that is free.
-  // Both or none: then it speaks TLS.
+  int port = 0;  // The port; 0: any that is free.
+  // The certificate and key. Both are given or none; with both it speaks TLS.
   std::string tls_cert;
   std::string tls_key;
-  // A connection that is kept open holds one of them.
+  // The threads. A connection that is kept open holds one of them.
   int threads = 64;
 };
 
 class HttpServer {
  public:
-  // Called on many threads.
+  // Handles a request; called on many threads.
   using Handler = std::function<Answer(const http::Request&)>;
 
   // Listens in the network namespace of the calling thread, and serves until it is destroyed.

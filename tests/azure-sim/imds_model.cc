@@ -11,7 +11,7 @@
 namespace spoke::azure_sim {
 namespace {
 
-// Newest first, as the service names them; it knows some between these as well.
+// The versions, newest first, as the service names them; it knows some between these as well.
 constexpr std::array<std::string_view, 14> kVersions = {
     "2025-04-07", "2024-07-17", "2024-03-15", "2023-11-15", "2023-07-01",
     "2021-12-13", "2021-11-15", "2021-10-01", "2021-02-01", "2021-01-01",
@@ -46,7 +46,7 @@ http::Response BadVersion() {
                        {"newest-versions", std::move(newest)}});
 }
 
-// A directory lists its entries, those that lead further with a slash.
+// Lists a directory's entries, those that lead further with a slash.
 std::string Listing(const Json& node) {
   std::string text;
   for (size_t i = 0; node.is_array() && i < node.size(); ++i) text += fmt::format("{}/\n", i);
@@ -306,7 +306,7 @@ http::Response ImdsModel::HandleEvents(const http::Request& request, const Insta
   if (target.api_version().empty()) return BadVersion();
   for (ScheduledEvent& event : events_) {
     if (event.started || now < event.not_before) continue;
-    event.started = true;  // Whether or not anybody agreed.
+    event.started = true;  // It starts whether or not anybody agreed.
     ++incarnation_;
   }
   if (request.method == "POST") {

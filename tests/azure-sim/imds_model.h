@@ -18,12 +18,12 @@ namespace spoke::azure_sim {
 
 struct ScheduledEvent {
   std::string id;
-  std::string type = "Reboot";         // Reboot, Redeploy, Freeze, Preempt, Terminate.
-  std::vector<std::string> resources;  // Names of instances: "pool_0".
+  std::string type = "Reboot";         // The type: Reboot, Redeploy, Freeze, Preempt or Terminate.
+  std::vector<std::string> resources;  // The names of instances: "pool_0".
   absl::Time not_before;
   bool started = false;
   std::string description;
-  int duration_seconds = -1;  // Unknown.
+  int duration_seconds = -1;  // The default says that it is unknown.
 };
 
 class ImdsModel {
@@ -31,13 +31,13 @@ class ImdsModel {
   // The backend is borrowed: documents show its world, knobs rule here as well.
   explicit ImdsModel(Backend& backend) : backend_(backend) {}
 
-  // What the VM with this id gets. Status 0: there is no such VM, so nobody answers.
+  // Returns what the VM with this id gets. Status 0: there is no such VM, so nobody answers.
   http::Response Handle(const http::Request& request, std::string_view instance_id, absl::Time now);
 
-  // Shown to all VMs of the set that has the instances. Returns the event's id.
+  // Shows an event to all VMs of the set that has the instances. Returns the event's id.
   std::string Schedule(ScheduledEvent event);
 
-  // The whole document: {"compute": ..., "network": ...}.
+  // Returns the whole document: {"compute": ..., "network": ...}.
   Json Document(const Instance& instance, absl::Time now) const;
 
  private:

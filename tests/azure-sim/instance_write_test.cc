@@ -1,4 +1,4 @@
-// What writing an instance's network profile does, when, and what is refused.
+// Tests what writing an instance's network profile does, when, and what is refused.
 #include "gmock/gmock.h"
 #include "tests/azure-sim/model_for_test.h"
 
@@ -114,7 +114,7 @@ TEST_F(InstanceWriteTest, BlocksNeedTheApiThatHasThem) {
   now_ += absl::Minutes(1);
   const Json nics = GetJson(NicsPath(0));
   const Json& entry = nics["value"][0]["properties"]["ipConfigurations"][1]["properties"];
-  EXPECT_EQ(entry["privateIPAddress"], "10.0.0.16");  // The first that is aligned and free.
+  EXPECT_EQ(entry["privateIPAddress"], "10.0.0.16");  // This is the first that is aligned and free.
   EXPECT_EQ(entry["privateIPAddressPrefixLength"], 28);
 }
 
@@ -175,12 +175,12 @@ TEST_F(InstanceWriteTest, ACanceledOperationChangesNothingOnTheNic) {
 }
 
 TEST_F(InstanceWriteTest, AFullSubnetShowsInTheAnswerOrInTheOperation) {
-  Make(SmallSpec(1, "10.0.0.0/29"));  // Three usable addresses.
+  Make(SmallSpec(1, "10.0.0.0/29"));  // The subnet has three usable addresses.
   const http::Response put = Put(0, BodyWith(0, {"a", "b", "c"}));
   ASSERT_EQ(put.status, 200);
   now_ += absl::Minutes(1);
   EXPECT_EQ(Poll(put)["error"]["code"], "SubnetIsFull");
-  EXPECT_EQ(AddressesOf(0).size(), 1);  // All or nothing.
+  EXPECT_EQ(AddressesOf(0).size(), 1);  // A write gets all or nothing.
 
   Knobs knobs;
   knobs.full_subnet = FullSubnet::kSync;
@@ -197,7 +197,7 @@ TEST_F(InstanceWriteTest, TheNicIsSeenLaterThanTheOperation) {
   now_ += absl::Minutes(1);
   EXPECT_EQ(Poll(put)["status"], "Succeeded");
   EXPECT_EQ(AddressesOf(0).size(), 1);
-  EXPECT_EQ(model_->Wire().size(), 4);  // Though it is on the wire.
+  EXPECT_EQ(model_->Wire().size(), 4);  // The address is missing though it is on the wire.
   now_ += absl::Minutes(2);
   EXPECT_EQ(AddressesOf(0).size(), 2);
 }
@@ -212,7 +212,7 @@ TEST_F(InstanceWriteTest, AnotherWriterIsNoticedByWhoSendsTheEtag) {
   EXPECT_EQ(Put(0, body, {{"If-Match", instance["etag"].get<std::string>()}}).status, 412);
   EXPECT_EQ(model_->counters().foreign_writes_lost, 0);
 
-  EXPECT_EQ(Put(0, body).status, 200);  // Who does not, overwrites it.
+  EXPECT_EQ(Put(0, body).status, 200);  // A client that does not wait overwrites it.
   EXPECT_EQ(model_->counters().foreign_writes_lost, 1);
 }
 

@@ -32,8 +32,8 @@ constexpr std::array<std::string_view, kPolicies> kNames = {
     "NetworkWrite",
 };
 
-// Names and places of all knobs but the tables of limits, so that reading, writing and refusing
-// unknown ones cannot differ.
+// The names and places of all knobs except the tables of limits, so that reading, writing and
+// refusing unknown ones cannot differ.
 template <typename K, typename V>
 void VisitTime(K& k, V& visit) {
   visit("latency_least_s", k.latency.least);
@@ -188,7 +188,7 @@ struct Reader {
     *field = absl::Seconds(value.get<double>());
     return true;
   }
-  static bool Read(const Json& value, absl::Time* field) {  // Seconds since 1970.
+  static bool Read(const Json& value, absl::Time* field) {  // The value is seconds since 1970.
     if (!value.is_number()) return false;
     *field = absl::UnixEpoch() + absl::Seconds(value.get<double>());
     return true;
@@ -235,7 +235,7 @@ bool ReadBucket(const Json& value, Bucket* bucket) {
   return true;
 }
 
-// {"UpdateVMScaleSetVMs": {"resource": [4, 12], "subscription": [500, 1500]}}
+// Reads {"UpdateVMScaleSetVMs": {"resource": [4, 12], "subscription": [500, 1500]}}.
 absl::Status ReadLimits(const Json& value, Limits* limits) {
   if (!value.is_object()) return absl::InvalidArgumentError("limits: not an object");
   for (const auto& [name, policy] : value.items()) {
@@ -277,7 +277,7 @@ Limits::Limits() {
   self[Policy::kLowCostGetVm] = {{12, 36}, {8000, 24000}};
   self[Policy::kHighCostGetVm] = {{}, {300, 900}};
   self[Policy::kGetOperation] = {{15, 45}, {5000, 15000}};
-  // Windows: all of it comes back at once.
+  // In a window all of it comes back at once.
   self[Policy::kNetworkRead] = {{}, {10'000, 10'000}};
   self[Policy::kNetworkWrite] = {{}, {1'000, 1'000}};
 }

@@ -1,5 +1,5 @@
-// spoke-azure-sim: Azure for tests and the demo. arm_model.h, imds_model.h and wireserver_model.h
-// say what of it.
+// The program spoke-azure-sim: Azure for tests and the demo. arm_model.h, imds_model.h and
+// wireserver_model.h say which parts of it.
 #include <atomic>
 #include <cstdio>
 #include <exception>
@@ -123,7 +123,7 @@ absl::Status Serve(const Arguments& arguments, const os::SignalWaiter& signals) 
 
   std::atomic<bool> stopping{false};
   std::thread ticker([&] {
-    std::string last;  // What is wrong is said once.
+    std::string last;  // The last error: what is wrong is said once.
     while (!stopping) {
       const absl::Status status = service.Tick();
       const std::string problem(base::MessageOf(status));

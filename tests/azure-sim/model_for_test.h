@@ -58,7 +58,8 @@ class ModelTest : public testing::Test {
                        kNicApi);
   }
 
-  // A body that adds `names` to what the instance's first NIC has now. `block`: each a /28.
+  // Returns a body that adds `names` to what the instance's first NIC has now. With `block` each is
+  // a /28.
   Json BodyWith(int number, const std::vector<std::string>& names, bool block = false) {
     const Json instance = GetJson(InstancePath(number, block ? kBlockApi : kInstanceApi));
     Json profile = instance["properties"]["networkProfileConfiguration"];
@@ -77,7 +78,7 @@ class ModelTest : public testing::Test {
     return Send("PUT", InstancePath(number), body, std::move(headers));
   }
 
-  // Name to address, as the NIC resource shows them.
+  // Returns name to address, as the NIC resource shows them.
   std::map<std::string, std::string> AddressesOf(int number) {
     std::map<std::string, std::string> addresses;
     const Json nics = GetJson(NicsPath(number));
@@ -89,7 +90,7 @@ class ModelTest : public testing::Test {
     return addresses;
   }
 
-  // What the operation that `response` started says now.
+  // Returns what the operation that `response` started says now.
   Json Poll(const http::Response& response) {
     const auto url = response.headers.Find("Azure-AsyncOperation");
     EXPECT_TRUE(url.has_value());
@@ -101,7 +102,7 @@ class ModelTest : public testing::Test {
                                                       : "";
   }
 
-  absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);  // A whole minute.
+  absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);  // The time is a whole minute.
   std::unique_ptr<ArmModel> model_;
 };
 

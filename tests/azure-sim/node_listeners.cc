@@ -13,7 +13,7 @@
 namespace spoke::azure_sim {
 namespace {
 
-constexpr int32_t kLoopback = 1;  // In every namespace.
+constexpr int32_t kLoopback = 1;  // The loopback's index is the same in every namespace.
 constexpr int kThreads = 8;
 
 absl::Status PutOnLoopback(const char* text) {

@@ -1,4 +1,4 @@
-// Each node has a metadata service and a wireserver of its own, in its own namespace.
+// Tests that each node has a metadata service and a wireserver of its own, in its own namespace.
 #include "tests/azure-sim/node_listeners.h"
 
 #include "gmock/gmock.h"
@@ -7,7 +7,7 @@
 #include "tests/azure-sim/model_for_test.h"
 #include "tests/support/netns_fixture.h"
 
-// Behind the others: its macros are many.
+// This header comes behind the others: its macros are many.
 #include <httplib.h>
 
 namespace spoke::azure_sim {
@@ -28,7 +28,7 @@ class NodeListenersTest : public testing_support::NetnsTest {
   static std::string PathOf(const os::UniqueFd& netns) {
     return fmt::format("/proc/self/fd/{}", netns.get());
   }
-  // From inside the namespace.
+  // Asks from inside the namespace.
   static std::string Ask(const os::UniqueFd& netns, const char* address, const std::string& path) {
     std::string body;
     const auto entered = netns::Netns::FromDescriptor(netns.get());

@@ -1,4 +1,4 @@
-// What is in testdata/, and how two JSON values compare by their shape. For tests.
+// Reads what is in testdata/, and compares two JSON values by their shape. For tests.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,8 @@ inline Json ReadTestdataJson(std::string_view name) {
   return json;
 }
 
-// Every path of a value with the types found there: "properties.ipConfigurations[].name" is text.
-// All items of a list share a path.
+// Returns every path of a value with the types found there: "properties.ipConfigurations[].name" is
+// text. All items of a list share a path.
 using Shape = std::map<std::string, std::set<std::string>>;
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as a recorded answer.
@@ -53,8 +53,8 @@ inline Shape ShapeOf(const Json& value) {
   return shape;
 }
 
-// Where two shapes differ, but for paths that contain one of `left_out`. Lists that are empty in
-// the recording say nothing about their items.
+// Returns where two shapes differ, except for paths that contain one of `left_out`. Lists that are
+// empty in the recording say nothing about their items.
 inline std::vector<std::string> Differences(const Json& recorded, const Json& ours,
                                             const std::vector<std::string>& left_out) {
   const Shape want = ShapeOf(recorded);

@@ -1,5 +1,5 @@
-// Lists, paging and lag; instances that come, go and are upgraded; tokens and paths that lead
-// nowhere.
+// Tests of lists, paging and lag; instances that come, go and are upgraded; tokens and paths that
+// lead nowhere.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -17,7 +17,7 @@ class ScaleSetTest : public ModelTest {
   std::string SetPath(std::string_view below = "", std::string_view api = kInstanceApi) const {
     return fmt::format("{}{}?api-version={}", kSet, below, api);
   }
-  // The names of all entries of a list, following its links as they are.
+  // Returns the names of all entries of a list, following its links as they are.
   std::vector<std::string> NamesOf(std::string path, int* pages = nullptr) {
     std::vector<std::string> names;
     for (int page = 1; page < 10'000; ++page) {
@@ -89,7 +89,7 @@ TEST_F(ScaleSetTest, ListsLagBehindWhatComesAndGoes) {
 }
 
 TEST_F(ScaleSetTest, ADeletedInstanceIsMarkedThenGoneAndItsAddressesAreFreeLater) {
-  Make(SmallSpec(2, "10.0.0.0/29"));  // Three usable addresses.
+  Make(SmallSpec(2, "10.0.0.0/29"));  // The subnet has three usable addresses.
   Put(0, BodyWith(0, {"spoke-a"}));
   now_ += absl::Minutes(1);
   const http::Response deleted = Send("DELETE", InstancePath(0));
@@ -155,7 +155,7 @@ TEST_F(ScaleSetTest, AnUpgradeTakesWhatIsNotInTheSetsModel) {
   spec.scale_sets[0].baked_addresses = 2;
   spec.scale_sets[0].baked_blocks = 1;
   Make(spec);
-  EXPECT_EQ(AddressesOf(0).size(), 4);  // Born with them.
+  EXPECT_EQ(AddressesOf(0).size(), 4);  // The instances are born with them.
   EXPECT_EQ(AddressesOf(0)["spoke-m2"], "10.0.0.16");
   ASSERT_EQ(Send("PUT", InstancePath(0, kBlockApi), BodyWith(0, {"spoke-a"}, true)).status, 200);
   now_ += absl::Minutes(1);
@@ -265,7 +265,7 @@ TEST_F(ScaleSetTest, TokensAreWantedAndExpire) {
   EXPECT_EQ(status("Bearer rubbish"), 401);
   EXPECT_EQ(status("Basic abc"), 401);
   EXPECT_EQ(status(good), 200);
-  model_->knobs().tokens_valid_from = now_ + absl::Seconds(1);  // Revoked.
+  model_->knobs().tokens_valid_from = now_ + absl::Seconds(1);  // The token is revoked.
   EXPECT_EQ(status(good), 401);
   model_->knobs().tokens_valid_from = absl::InfinitePast();
   now_ += absl::Hours(1);

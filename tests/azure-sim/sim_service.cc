@@ -39,7 +39,8 @@ http::Response Done() { return JsonResponse(200, {{"ok", true}}); }
 std::string FormatWire(const ArmModel& arm) {
   std::vector<std::tuple<ip::Prefix, ip::MacAddress, std::string>> rows;
   for (const ArmModel::OnWire& each : arm.Wire()) {
-    if (each.entry->primary) continue;  // The NIC's own: the fabric knows it already.
+    // The primary is the NIC's own: the fabric knows it already.
+    if (each.entry->primary) continue;
     rows.emplace_back(each.entry->range, each.nic->mac, each.instance->node);
   }
   std::sort(rows.begin(), rows.end());
@@ -141,8 +142,8 @@ Answer SimService::HandleWireserver(const http::Request& request, std::string_vi
   return {wireserver_.Handle(request, instance_id, Now()), FaultFor(request)};
 }
 
-// What the directory answers to POST /TENANT/oauth2/v2.0/token: a secret, or a projected token that
-// is exchanged. Any of either is good, but an empty one.
+// Answers what the directory does to POST /TENANT/oauth2/v2.0/token: a secret, or a projected token
+// that is exchanged. Any of either is good, but an empty one is refused.
 http::Response SimService::Login(const http::Request& request, const Target& target) {
   const std::map<std::string, std::string> form = ParseQuery(request.body);
   const auto field = [&form](const char* key) {

@@ -20,17 +20,17 @@
 
 namespace spoke::azure_sim {
 
-// What happens to an answer on its way.
+// The fault that happens to an answer on its way.
 struct TransportFault {
   enum class Kind : uint8_t {
     kNone,
     kStall,      // It comes `seconds` late.
     kDrop,       // The connection ends instead.
-    kTruncate,   // The connection ends in the middle of the body,
-    kReset,      // or is reset there.
+    kTruncate,   // The connection ends in the middle of the body.
+    kReset,      // The connection is reset in the middle.
     kMalformed,  // The body is cut, and its length fits.
     kHtml,       // A proxy's page with status 200.
-    kRedirect,   // 307 to `location`.
+    kRedirect,   // A 307 to `location`.
   };
   Kind kind = Kind::kNone;
   double seconds = 0;
@@ -44,13 +44,15 @@ struct Answer {
 
 class SimService {
  public:
-  // `clock` and what it names are borrowed. An empty `attachments_file`: none is written.
+  // Makes the service. `clock` and what it names are borrowed. With an empty `attachments_file`
+  // none is written.
   SimService(std::unique_ptr<ArmModel> arm, const os::Clock& clock, std::string attachments_file);
 
-  // At the listener for everybody: ARM, tokens, /sim/..., and for tests without namespaces also
-  // /metadata and /machine, of the VM that the header X-Sim-Instance names, else of the first one.
+  // Handles requests at the listener for everybody: ARM, tokens, /sim/..., and for tests without
+  // namespaces also /metadata and /machine, of the VM that the header X-Sim-Instance names, else of
+  // the first one.
   Answer Handle(const http::Request& request);
-  // At a node's own listeners: 169.254.169.254 and 168.63.129.16.
+  // Handles requests at a node's own listeners: 169.254.169.254 and 168.63.129.16.
   Answer HandleImds(const http::Request& request, std::string_view instance_id);
   Answer HandleWireserver(const http::Request& request, std::string_view instance_id);
 
@@ -62,8 +64,8 @@ class SimService {
 
  private:
   struct Planned {
-    std::string method;  // Empty: any.
-    std::string part;    // Of the URL.
+    std::string method;  // The method; empty: any.
+    std::string part;    // The part of the URL.
     int count = 1;
     TransportFault fault;
   };
@@ -96,7 +98,7 @@ class SimService {
   bool ever_published_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// A line for each secondary entry on the wire, as the test fabric reads them; sorted.
+// Returns a line for each secondary entry on the wire, as the test fabric reads them; sorted.
 std::string FormatWire(const ArmModel& arm);
 
 }  // namespace spoke::azure_sim

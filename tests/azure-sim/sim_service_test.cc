@@ -1,4 +1,5 @@
-// The program behind its listeners: administration, the fabric's file, faults of the transport.
+// Tests of the program behind its listeners: administration, the fabric's file, faults of the
+// transport.
 #include "tests/azure-sim/sim_service.h"
 
 #include "gmock/gmock.h"
@@ -9,7 +10,7 @@
 #include "tests/fabric/nic_table.h"
 #include "tests/support/temp_dir.h"
 
-// Behind the others: its macros are many.
+// This header comes behind the others: its macros are many.
 #include <httplib.h>
 
 namespace spoke::azure_sim {
@@ -220,7 +221,7 @@ TEST(HttpServer, SaysWhyItCannotListen) {
   options.tls_key = "/nonexistent";
   EXPECT_EQ(HttpServer::Open(options, nullptr).status().code(), absl::StatusCode::kInvalidArgument);
   options = {};
-  options.host = "192.0.2.1";  // Nobody's.
+  options.host = "192.0.2.1";  // The address is nobody's.
   EXPECT_EQ(HttpServer::Open(options, nullptr).status().code(), absl::StatusCode::kUnavailable);
 }
 

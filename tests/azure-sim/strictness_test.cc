@@ -1,4 +1,4 @@
-// What Azure refuses of a client that is wrong, and what not every cloud has.
+// Tests of what Azure refuses of a client that is wrong, and what not every cloud has.
 #include <functional>
 #include <set>
 
@@ -35,7 +35,7 @@ class StrictnessTest : public ModelTest {
     return Versioned(fmt::format("{}/providers/Microsoft.Compute/virtualMachines/{}", kGroup, name),
                      kInstanceApi);
   }
-  // The network profile of an instance, as a body of its own, with one change.
+  // Returns the network profile of an instance, as a body of its own, with one change.
   template <typename Change>
   Json Changed(Change change) {
     Json body = BodyWith(0, {"spoke-a"});
@@ -101,7 +101,7 @@ TEST_F(StrictnessTest, WhatIsNoVersionIsSaidToBeNone) {
 
 struct Member {
   const char* name;
-  std::function<void(Json&)> add;  // To the first NIC configuration of an instance.
+  std::function<void(Json&)> add;  // Adds it to the first NIC configuration of an instance.
   const char* code;
   const char* says;
 };

@@ -1,4 +1,4 @@
-// Every recorded and quoted file is looked at by a test, and is what it says it is.
+// Tests that every recorded and quoted file is looked at by a test, and is what it says it is.
 #include <filesystem>
 
 #include "gmock/gmock.h"
@@ -26,7 +26,7 @@ TEST(Testdata, HasNothingThatNoTestLooksAt) {
   EXPECT_THAT(FilesIn(""), testing::UnorderedElementsAre("README.md", "arm_headers", "errors",
                                                          "imds", "real_arm", "recordings",
                                                          "requests", "vmss_nic", "wireserver"));
-  EXPECT_EQ(FilesIn("real_arm").size(), 42);  // Each a case of FidelityTest.
+  EXPECT_EQ(FilesIn("real_arm").size(), 42);  // Each is a case of FidelityTest.
   for (const char* folder : {"arm_headers", "errors", "imds", "real_arm", "requests", "vmss_nic"}) {
     for (const std::string& file : FilesIn(folder)) {
       EXPECT_TRUE(ReadTestdataJson(std::string(folder) + "/" + file).is_object()) << file;

@@ -128,7 +128,7 @@ Grant Throttle::AskFrontDoor(std::string_view subscription, std::string_view pri
   Grant grant;
   for (State* state : {&own, &global}) {
     const bool early = now < state->closed_until;
-    if (early && grant.allowed) ++sent_into_closed_gate_;  // Once for each call.
+    if (early && grant.allowed) ++sent_into_closed_gate_;  // It is counted once for each call.
     // The front door refuses who did not wait, though the bucket may have filled since.
     if (!grant.allowed || (state->tokens >= 1 && !early)) continue;
     const double rate = bucket.per_second * (state == &global ? limits_.global_factor : 1.0);

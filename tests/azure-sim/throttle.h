@@ -16,16 +16,17 @@ namespace spoke::azure_sim {
 
 enum class Direction : uint8_t { kRead, kWrite, kDelete };
 
-// What a limit said about one call.
+// The answer of a limit about one call.
 struct Grant {
   bool allowed = true;
-  std::string limit;           // The one that refused: "UpdateVMScaleSetVMsResource".
-  absl::Duration retry_after;  // Whole seconds.
+  std::string limit;           // The limit that refused: "UpdateVMScaleSetVMsResource".
+  absl::Duration retry_after;  // The wait in whole seconds.
   double limit_most = 0;
-  double measured = 0;  // Calls in the running interval, this one included.
+  double measured = 0;  // The calls in the running interval, this one included.
   absl::Time interval_start;
   absl::Time interval_end;
-  std::vector<std::pair<std::string, int64_t>> remaining;  // Of each limit that was asked.
+  // The remainder of each limit that was asked.
+  std::vector<std::pair<std::string, int64_t>> remaining;
 };
 
 class Throttle {
@@ -33,8 +34,8 @@ class Throttle {
   // `limits` is borrowed and read at each call: it may change meanwhile.
   explicit Throttle(const Limits& limits) : limits_(limits) {}
 
-  // What a provider counts together: the subscription and region, and the one resource; the latter
-  // is empty for calls such as lists.
+  // The scope that a provider counts together: the subscription and region, and the one resource;
+  // the latter is empty for calls such as lists.
   struct Scope {
     std::string_view subscription;
     std::string_view region;
@@ -48,14 +49,14 @@ class Throttle {
   Grant AskFrontDoor(std::string_view subscription, std::string_view principal, Direction direction,
                      absl::Time now);
 
-  // Calls that came before the Retry-After of the last refusal had passed.
+  // Returns the calls that came before the Retry-After of the last refusal had passed.
   uint64_t sent_into_closed_gate() const { return sent_into_closed_gate_; }
 
  private:
   struct State {
-    double tokens = -1;  // Below 0: never used.
+    double tokens = -1;  // The tokens; below 0: never used.
     int64_t interval = 0;
-    absl::Time last;  // Continuous buckets: when it was last filled.
+    absl::Time last;  // The time when a continuous bucket was last filled.
     double measured = 0;
     absl::Time closed_until = absl::InfinitePast();
   };

@@ -5,7 +5,7 @@
 namespace spoke::azure_sim {
 namespace {
 
-const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);  // A whole minute.
+const absl::Time kStart = absl::FromUnixSeconds(1'800'000'000);  // The start is a whole minute.
 
 // The example in Microsoft's description of Compute's limits.
 TEST(Throttle, RefillsAStepEachMinuteAsDocumented) {
@@ -108,7 +108,7 @@ TEST(Throttle, TheFrontDoorFillsContinuouslyAndHoldsPrincipalsApart) {
   EXPECT_EQ(allowed, 200);
   EXPECT_TRUE(throttle.AskFrontDoor("s", "b", Direction::kWrite, kStart).allowed);
   EXPECT_TRUE(throttle.AskFrontDoor("s", "a", Direction::kRead, kStart).allowed);
-  // Who calls early is refused though there is something to take, and told anew.
+  // A client that calls early is refused though there is something to take, and told anew.
   const absl::Time early = kStart + absl::Milliseconds(500);
   EXPECT_FALSE(throttle.AskFrontDoor("s", "a", Direction::kWrite, early).allowed);
   EXPECT_FALSE(
@@ -139,7 +139,7 @@ TEST_F(ThrottledModelTest, ARefusalSaysWhichLimitAndWhenToComeBack) {
   const Json inner =
       Json::parse(body["error"]["details"][0]["message"].get<std::string>(), nullptr, false);
   EXPECT_EQ(inner["measuredRequestCount"], 3);
-  EXPECT_EQ(Get(InstancePath(1)).status, 200);  // Another VM has its own.
+  EXPECT_EQ(Get(InstancePath(1)).status, 200);  // Another VM has its own limit.
   EXPECT_EQ(model_->counters().throttled, 1);
   EXPECT_EQ(model_->counters().Of("instance.get", 429), 1);
   now_ += absl::Minutes(1);

@@ -1,4 +1,4 @@
-// What is to happen later, in the order of its time. Pure; not thread-safe.
+// The things that are to happen later, in the order of their time. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace spoke::azure_sim {
 
-// Nothing runs by itself: whoever knows the time says so. What falls on the same time runs in the
-// order it was planned.
+// A timeline. Nothing runs by itself: whoever knows the time says so. What falls on the same time
+// runs in the order it was planned.
 class Timeline {
  public:
   void At(absl::Time when, std::function<void(absl::Time)> what) {
@@ -27,7 +27,7 @@ class Timeline {
     }
   }
 
-  // When something happens next; infinite future: never.
+  // Returns when something happens next; infinite future: never.
   absl::Time next() const {
     return planned_.empty() ? absl::InfiniteFuture() : planned_.begin()->first.first;
   }

@@ -9,15 +9,15 @@
 
 namespace spoke::azure_sim {
 
-// What a token says. Nothing is signed: a test may make any it likes.
+// The content of a token. Nothing is signed: a test may make any it likes.
 struct Token {
-  std::string principal;  // Whose; no dots.
+  std::string principal;  // The principal's name; no dots.
   absl::Time issued;
   absl::Time expires;
 };
 
 std::string FormatToken(const Token& token);
-// nullopt: not one of ours.
+// Reads a token; nullopt: not one of ours.
 std::optional<Token> ParseToken(std::string_view text);
 
 }  // namespace spoke::azure_sim

@@ -1,4 +1,5 @@
-// The small values: subnets, URLs, knobs, specs, tokens; and how the local services behave.
+// Tests of the small values: subnets, URLs, knobs, specs, tokens; and of how the local services
+// behave.
 #include "gmock/gmock.h"
 #include "tests/azure-sim/imds_model.h"
 #include "tests/azure-sim/model_for_test.h"

@@ -13,13 +13,13 @@ namespace spoke::azure_sim {
 
 class WireserverModel {
  public:
-  // Borrowed.
+  // The backend is borrowed.
   explicit WireserverModel(Backend& backend) : backend_(backend) {}
 
-  // What the VM with this id gets. Status 0: there is no such VM.
+  // Returns what the VM with this id gets. Status 0: there is no such VM.
   http::Response Handle(const http::Request& request, std::string_view instance_id, absl::Time now);
 
-  // <Interfaces>...</Interfaces>
+  // Returns <Interfaces>...</Interfaces>.
   std::string InterfaceInfo(const Instance& instance) const;
 
  private:

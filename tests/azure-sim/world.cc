@@ -21,7 +21,7 @@ std::string ComputerName(std::string_view prefix, int64_t number) {
   return fmt::format("{}{}", prefix, digits);
 }
 
-// The prefix of Microsoft's own NICs, and a number.
+// Makes a MAC of the prefix of Microsoft's own NICs, and a number.
 ip::MacAddress MacOf(uint64_t serial) {
   return {{0x00, 0x0D, 0x3A, static_cast<uint8_t>(serial >> 16U),
            static_cast<uint8_t>(serial >> 8U), static_cast<uint8_t>(serial)}};
@@ -33,7 +33,7 @@ Json References(const std::vector<std::string>& ids) {
   return list;
 }
 
-// One address, or a block of them.
+// Takes one address, or a block of them.
 bool TakeFixed(SubnetPool* pool, const ip::Address& base, int block_length) {
   const uint64_t count = block_length != 0 ? 16 : 1;
   for (uint64_t i = 0; i < count; ++i) {
@@ -203,7 +203,7 @@ NetworkProfile World::ModelOf(const ScaleSetSpec& spec, Subnet* subnet) const {
     shared["loadBalancerBackendAddressPools"] = References(spec.load_balancer_pools);
   }
   const Extra primary = Share(std::move(shared));
-  // Keys in alphabetical order: what clients send back is sorted before it is compared.
+  // The keys are in alphabetical order: what clients send back is sorted before it is compared.
   Json nic = {{"disableTcpStateTracking", false},
               {"dnsSettings", {{"dnsServers", Json::array()}}},
               {"enableAcceleratedNetworking", spec.accelerated_networking},

@@ -1,5 +1,5 @@
-// What exists in the simulated Azure: groups, networks, scale sets, instances, NICs. Pure; not
-// thread-safe. Rules are elsewhere: this holds the state and its indexes.
+// Everything that exists in the simulated Azure: groups, networks, scale sets, instances, NICs.
+// Pure; not thread-safe. Rules are elsewhere: this holds the state and its indexes.
 //
 // Made to hold 7,500 instances with dozens of addresses each: what a request names is found by its
 // id, never by a search.
@@ -49,7 +49,7 @@ struct VirtualNetwork {
   Extra tags;
   uint64_t version = 1;
   uint64_t serial = 0;
-  std::map<std::string, std::unique_ptr<Subnet>> subnets;  // By name in lower case.
+  std::map<std::string, std::unique_ptr<Subnet>> subnets;  // The subnets by name in lower case.
 };
 
 // An IP configuration as Compute's model has it: a name, but no address.
@@ -57,7 +57,7 @@ struct IpConfig {
   std::string name;
   Subnet* subnet = nullptr;
   ip::Family family = ip::Family::kV4;
-  int block_length = 0;  // 28 for a block; 0: one address.
+  int block_length = 0;  // The length, 28 for a block; 0: one address.
   std::optional<bool> primary;
   std::optional<ip::Address> fixed;  // A static address; only NICs of their own have it.
   Extra extra;
@@ -95,19 +95,19 @@ struct Nic {
   std::string name;
   std::string location;
   ip::MacAddress mac;
-  uint64_t serial = 0;  // What its GUIDs are made of.
+  uint64_t serial = 0;  // The number that its GUIDs are made of.
   uint64_t version = 1;
   bool primary = true;
   State state = State::kSucceeded;
   Extra extra;
-  Extra tags;                     // Only NICs of their own have them.
-  std::vector<NicEntry> entries;  // What is on the wire.
-  // What readers still see, until `shown_from`.
+  Extra tags;                     // The tags; only NICs of their own have them.
+  std::vector<NicEntry> entries;  // The entries on the wire.
+  // The entries that readers still see, until `shown_from`.
   std::vector<NicEntry> before;
   uint64_t version_before = 1;
   absl::Time shown_from = absl::InfinitePast();
   Instance* vm = nullptr;
-  std::string operation;  // That runs on it; empty: none.
+  std::string operation;  // The operation that runs on it; empty: none.
   bool standalone = false;
 
   const std::vector<NicEntry>& EntriesAt(absl::Time now) const {
@@ -123,24 +123,24 @@ struct Instance {
   ScaleSet* set = nullptr;
   int64_t number = 0;
   std::string id;
-  std::string name;  // "pool_0"
+  std::string name;  // The name, such as "pool_0".
   std::string computer_name;
-  std::string node;  // In the attachments file.
+  std::string node;  // The node in the attachments file.
   std::string vm_id;
   uint64_t etag = 1;
   State state = State::kSucceeded;
   bool latest_model = true;
-  bool own_model = false;  // Its network profile was written for it alone.
-  NetworkProfile profile;  // Empty in a Flexible set.
+  bool own_model = false;  // Whether its network profile was written for it alone.
+  NetworkProfile profile;  // The profile; empty in a Flexible set.
   Extra properties;        // Others that were written: protectionPolicy and the like.
-  Extra tags;              // Only machines of Flexible sets have them.
+  Extra tags;              // The tags; only machines of Flexible sets have them.
   std::vector<Nic*> nics;
-  std::vector<std::unique_ptr<Nic>> owned_nics;  // In a Uniform set.
-  std::string operation;                         // That runs on it; empty: none.
+  std::vector<std::unique_ptr<Nic>> owned_nics;  // The NICs in a Uniform set.
+  std::string operation;                         // The operation that runs on it; empty: none.
   absl::Time created;
   absl::Time listed_from = absl::InfinitePast();
-  bool gone = false;         // Deleted; lists may show it a while longer.
-  std::string foreign_pool;  // What another writer put into its model.
+  bool gone = false;         // Whether it is deleted; lists may show it a while longer.
+  std::string foreign_pool;  // The pool that another writer put into its model.
   // The fabric's set, as the metadata service still has it.
   absl::Time imds_changed = absl::InfinitePast();
   std::vector<std::vector<NicEntry>> imds_before;
@@ -172,24 +172,24 @@ struct ResourceGroup {
   std::string subscription;
   std::string name;
   std::string location;
-  std::map<std::string, std::unique_ptr<ScaleSet>> sets;  // All by name in lower case.
+  std::map<std::string, std::unique_ptr<ScaleSet>> sets;  // The sets, all by name in lower case.
   std::map<std::string, std::unique_ptr<VirtualNetwork>> networks;
-  std::map<std::string, std::unique_ptr<Nic>> nics;  // Standalone ones.
-  std::map<std::string, Instance*> vms;              // Of Flexible sets.
+  std::map<std::string, std::unique_ptr<Nic>> nics;  // The standalone NICs.
+  std::map<std::string, Instance*> vms;              // The machines of Flexible sets.
 };
 
 class World {
  public:
-  // `now` is when all of it was made. Errors: kInvalidArgument (a set names a subnet that is not
-  // there, or has more addresses than it; ids that are none).
+  // Builds the world. `now` is when all of it was made. Errors: kInvalidArgument (a set names a
+  // subnet that is not there, or has more addresses than it; ids that are none).
   static absl::StatusOr<std::unique_ptr<World>> Build(const SimSpec& spec, absl::Time now);
 
   bool HasSubscription(std::string_view subscription) const;
-  // All by text in any case; null: not there.
+  // Finds a group by text in any case, as the others do; null: not there.
   ResourceGroup* FindGroup(std::string_view subscription, std::string_view name);
   ScaleSet* FindSet(std::string_view id);
   static Instance* FindInstance(ScaleSet& set, int64_t number);
-  // By its id: of a scale set's instance or of a virtual machine.
+  // Finds an instance by its id: of a scale set or of a virtual machine.
   Instance* FindInstance(std::string_view id);
   Subnet* FindSubnet(std::string_view id);
 
@@ -206,11 +206,11 @@ class World {
   // Errors: kInvalidArgument (the id is none, or there already).
   absl::StatusOr<Subnet*> AddSubnet(const SubnetSpec& spec);
   absl::StatusOr<ScaleSet*> AddSet(const ScaleSetSpec& spec, absl::Time now);
-  // One more, with the set's model. Errors: kResourceExhausted (the subnet is full: nothing has
-  // been made); kInvalidArgument (a wanted address is taken).
+  // Adds one more, with the set's model. Errors: kResourceExhausted (the subnet is full: nothing
+  // has been made); kInvalidArgument (a wanted address is taken).
   absl::StatusOr<Instance*> AddInstance(ScaleSet& set, absl::Time now);
   Nic& AddNic(ResourceGroup& group, std::string_view name, std::string_view location);
-  // From lists, indexes and memory. Its addresses are the caller's to free.
+  // Removes the instance from lists, indexes and memory. Its addresses are the caller's to free.
   void Forget(Instance& instance);
 
   // Gives `config` an address of its subnet. nullopt: full, or the one it wants is taken.
@@ -219,7 +219,7 @@ class World {
 
   SeededRandom& random() { return random_; }
   uint64_t NextSerial() { return ++serial_; }
-  // Goes up with each change of what is on a wire.
+  // Returns a number that goes up with each change of what is on a wire.
   uint64_t wire_version() const { return wire_version_; }
   void WireChanged() { ++wire_version_; }
 
@@ -231,7 +231,8 @@ class World {
   std::unique_ptr<Nic> MakeNic(const Instance& instance, const NicConfig& config);
 
   std::map<std::string, std::map<std::string, std::unique_ptr<ResourceGroup>>> groups_;
-  std::unordered_map<std::string, Subnet*> subnets_;  // By id in lower case; also the next two.
+  // The subnets by id in lower case; so are the next two.
+  std::unordered_map<std::string, Subnet*> subnets_;
   std::unordered_map<std::string, ScaleSet*> sets_;
   std::unordered_map<std::string, Instance*> vms_;
   SeededRandom random_;
@@ -241,7 +242,7 @@ class World {
 
 bool SameExtra(const Extra& a, const Extra& b);
 
-// A GUID that is a function of both.
+// Returns a GUID that is a function of both.
 std::string GuidOf(uint64_t serial, uint64_t version);
 
 }  // namespace spoke::azure_sim

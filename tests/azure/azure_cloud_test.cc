@@ -1,5 +1,5 @@
-// The cloud with its thread, over a transport that is the simulated Azure itself: the clock moves
-// when the thread has nothing to do but wait.
+// Tests of the cloud with its thread, over a transport that is the simulated Azure itself: the
+// clock moves when the thread has nothing to do but wait.
 #include "ipam-server/cloud/azure/azure_cloud.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ class NoLog final : public telemetry::Log {
   std::vector<std::string> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// All that a cloud needs; lives as long as it.
+// All that a cloud needs; it lives as long as the cloud.
 class SimAzure {
  public:
   explicit SimAzure(int instances) {
@@ -197,8 +197,8 @@ TEST(AzureCloud, NeitherAsksNorForecastsWaitForTheMachine) {
   const NicRequest first = azure.Ask(0, {"spoke-a"});
   const NicRequest second = azure.Ask(1, {"spoke-a"});
   std::unique_ptr<AzureCloud> cloud;
-  std::vector<std::optional<CloudForecast>> told;  // Of the first, at each call.
-  std::optional<CloudForecast> at_once;            // Of the second, when it was asked for.
+  std::vector<std::optional<CloudForecast>> told;  // The forecasts of the first, at each call.
+  std::optional<CloudForecast> at_once;  // The forecast of the second, when it was asked for.
   azure.transport().set_on_send([&] {
     if (!at_once) {
       cloud->Request(second);

@@ -1,4 +1,4 @@
-// What the machine does for one node and for several.
+// Tests of what the machine does for one node and for several.
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
 
@@ -35,7 +35,7 @@ TEST_F(AzureStateTest, NothingToChangeIsOneRead) {
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_THAT(nic->configurations, IsEmpty());
   EXPECT_EQ(world_->CountSent("PUT"), 0U);
-  EXPECT_EQ(world_->CountSent("GET"), 2U);  // The scale set, and the NIC.
+  EXPECT_EQ(world_->CountSent("GET"), 2U);  // The two are the scale set and the NIC.
 }
 
 TEST_F(AzureStateTest, AskingAgainWritesNothing) {
@@ -141,7 +141,7 @@ TEST_F(AzureStateTest, AFullSubnetIsNamedAndLeftAlone) {
     const auto forecast = world_->machine().ForecastOf({VmId(0), "vm-id"}, world_->now());
     ASSERT_TRUE(forecast.has_value());
     EXPECT_THAT(forecast->waits_for, HasSubstr("is full"));
-    // ... but then is.
+    // The VM is written after that time.
     EXPECT_TRUE(world_->Answer(VmId(0)).ok());
     EXPECT_EQ(world_->OnWire(VmId(0)).size(), 2U);
   }
@@ -169,7 +169,7 @@ TEST_F(AzureStateTest, SeveralNicsAreToldApartByMac) {
   const auto nic = world_->Answer(VmId(0));
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_EQ(nic->nic_mac, request.nic_mac);
-  EXPECT_THAT(world_->OnWire(VmId(0)), IsEmpty());  // The first NIC's.
+  EXPECT_THAT(world_->OnWire(VmId(0)), IsEmpty());  // The first NIC's address is gone.
   EXPECT_EQ(world_->InstanceOf(VmId(0)).nics.at(1)->entries.size(), 2U);
 }
 

@@ -1,5 +1,5 @@
-// What must never be believed: bodies that are none, lists that are not whole, redirects, silence.
-// No crash, nothing taken for gone, and an error that says what was wrong.
+// Tests of what must never be believed: bodies that are none, lists that are not whole, redirects,
+// silence. No crash, nothing taken for gone, and an error that says what was wrong.
 #include "absl/strings/ascii.h"
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
@@ -12,7 +12,7 @@ using Answer = absl::StatusOr<http::Response>;
 
 struct Bad {
   std::string name;
-  std::function<Answer(http::Response)> spoil;  // Of what Azure would have said.
+  std::function<Answer(http::Response)> spoil;  // Spoils what Azure would have said.
 };
 
 http::Response WithBody(http::Response response, std::string body) {
@@ -52,7 +52,7 @@ const std::vector<Bad>& AllBad() {
 
 class BadInputTest : public testing::TestWithParam<Bad> {
  protected:
-  // All answers to requests with `part` in their URL are bad, until Heal().
+  // Makes all answers to requests with `part` in their URL bad, until Heal().
   void Spoil(AzureStateWorld& world, std::string method, std::string part) {
     world.set_intercept(
         [this, &world, method,

@@ -1,4 +1,4 @@
-// Many nodes at once: all are served, within Azure's limits, with few reads.
+// Tests of many nodes at once: all are served, within Azure's limits, with few reads.
 #include "tests/azure/machine_world.h"
 
 namespace spoke::ipam::azure {

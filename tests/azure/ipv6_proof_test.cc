@@ -1,5 +1,5 @@
-// An agent on the simulated Azure: an IPv6 address that the server lists is assigned once the NIC
-// has it.
+// Tests of an agent on the simulated Azure: an IPv6 address that the server lists is assigned once
+// the NIC has it.
 #include <functional>
 #include <memory>
 #include <optional>
@@ -60,7 +60,7 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
     ipv4_.emplace(edges(&host_), ip::Family::kV4, absl::Minutes(2), *attachments_);
     ipv6_.emplace(edges(&metadata_), ip::Family::kV6, absl::Minutes(2), *attachments_);
   }
-  // What the server says of the node's NIC, rightly or not.
+  // Plays what the server says of the node's NIC, rightly or not.
   void ServerSays(const std::vector<std::string>& addresses) {
     node_api::DesiredState desired{.version = ++version_, .full = true};
     for (const std::string& address : addresses) {
@@ -100,7 +100,7 @@ class Ipv6ProofTest : public azure_sim::ModelTest {
     return fmt::format("{}/virtualMachines/{}", azure_sim::kSet, number);
   }
   azure_sim::Instance& World() { return *model_->world().FindInstance(Vm(0)); }
-  // The server's request, and what it becomes on the NIC some time later.
+  // Plays the server's request, and what it becomes on the NIC some time later.
   void PutOnNic(int number) {
     Json body = BodyWith(number, {"spoke-six"});
     body["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"][0]
@@ -148,7 +148,7 @@ TEST_F(Ipv6ProofTest, WhatTheNicHasIsAssignedOnceTheMetadataServiceShowsIt) {
   EXPECT_THAT(Unproven(), IsEmpty());
   EXPECT_THAT(Proven(), ElementsAre(kSix));
 
-  // From then on the node can do without the service.
+  // The node can do without the service from then on.
   model_->knobs().imds_gone = true;
   StartAgent();
   RunFor(absl::Minutes(5));

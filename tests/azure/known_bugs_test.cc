@@ -1,4 +1,4 @@
-// Bugs that others have met on Azure, one test each. The name says whose and which.
+// Tests of bugs that others have met on Azure, one test each. The name says whose and which.
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
 
@@ -44,7 +44,7 @@ TEST(KnownBugs, Cilium19695_ForbiddenIsParkedNotRetried) {
     }
     world->RunFor(absl::Seconds(30));
   }
-  // Each VM once, and then a few of them each time the scale set's gate opens.
+  // Each VM is written once, and then a few of them each time the scale set's gate opens.
   EXPECT_LE(world->CountSent("PUT"), 50U * 5);
   EXPECT_EQ(world->arm().counters().sent_into_closed_gate, 0U);
   const auto forecast = world->machine().ForecastOf({VmId(7), "vm-id"}, world->now());
@@ -80,13 +80,14 @@ TEST(KnownBugs, Cilium43598_FailedOperationIsCleanedUp) {
   EXPECT_THAT(std::string(answer.status().message()),
               HasSubstr("PublicIpPrefixOutOfIpAddressesForVMScaleSet"));
   EXPECT_EQ(world->CountSent("PUT"), 2U);
-  EXPECT_EQ(ConfigurationsIn(LastPut(*world)).size(), 1U);  // The primary alone.
+  EXPECT_EQ(ConfigurationsIn(LastPut(*world)).size(), 1U);  // The model has only the primary left.
   const auto next = world->AskAndWait(VmId(0), {"spoke-b"});
   ASSERT_TRUE(next.ok()) << next.status();
   EXPECT_THAT(NamesOf(*next), ElementsAre("spoke-b"));
 }
 
-// The same, when the trouble is Azure's own: one more write of the same, and only then cleaned up.
+// This is the same, when the trouble is Azure's own: one more write of the same, and only then it
+// is cleaned up.
 TEST(KnownBugs, Cilium43598_InternalErrorsAreMetByTheSameOnceMore) {
   for (const bool again : {false, true}) {
     SCOPED_TRACE(again);
@@ -106,7 +107,8 @@ TEST(KnownBugs, Cilium43598_InternalErrorsAreMetByTheSameOnceMore) {
 // github.com/cilium/cilium/issues/13415, 19743: the VM's own address was given to a pod.
 TEST(KnownBugs, Cilium13415_PrimaryIsNeverOurs) {
   azure_sim::SimSpec spec = azure_sim::SmallSpec(1);
-  spec.scale_sets[0].ip_configuration = "spoke-primary";  // Even with our prefix.
+  // The primary is refused even with our prefix.
+  spec.scale_sets[0].ip_configuration = "spoke-primary";
   AzureStateWorld world(spec);
   auto nic = world.AskAndWait(VmId(0), {"spoke-a"});
   ASSERT_TRUE(nic.ok()) << nic.status();
@@ -160,7 +162,7 @@ TEST(KnownBugs, AzureDocs8501_SuccessWithoutEffectIsNoticed) {
       });
   const auto answer = world->AskAndWait(VmId(0), {"spoke-a"});
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_LE(world->CountSent("PUT"), 2U);  // Once more, and then somebody is told.
+  EXPECT_LE(world->CountSent("PUT"), 2U);  // It is written once more, and then somebody is told.
 }
 
 // github.com/Azure/aad-pod-identity/issues/635: a PUT dropped the application security groups.
@@ -213,7 +215,7 @@ TEST(KnownBugs, Cilium10190_EveryFieldIsSentBack) {
   ASSERT_EQ(after["ipConfigurations"].size(), 2U);
   after.erase("ipConfigurations");
   before.erase("ipConfigurations");
-  EXPECT_EQ(nlohmann::json(after), nlohmann::json(before));  // In any order.
+  EXPECT_EQ(nlohmann::json(after), nlohmann::json(before));  // The order does not matter.
 }
 
 // github.com/Azure/AKS/issues/1404: VMs got accelerated networking where it was disabled, and Azure
@@ -258,7 +260,7 @@ TEST(KnownBugs, Cilium16206_NodesWithNothingToDoCostNoCalls) {
   EXPECT_EQ(world->sent().size(), settled);
   EXPECT_EQ(world->machine().NextWake(), absl::InfiniteFuture());
 
-  // Nor do they cost any while another node is served.
+  // They cost none while another node is served, either.
   ASSERT_TRUE(world->AskAndWait(VmId(7), {"spoke-b"}).ok());
   for (size_t i = settled; i < world->sent().size(); ++i) {
     EXPECT_THAT(world->sent()[i].second.url,

@@ -60,7 +60,7 @@ class AzureStateWorld {
     return *instance;
   }
 
-  // A request for the VM with that id, by names.
+  // Makes a request for the VM with that id, by names.
   NicRequest Ask(const std::string& id, const std::vector<std::string>& wanted,
                  const std::vector<std::string>& removing = {}) {
     NicRequest request;
@@ -71,7 +71,7 @@ class AzureStateWorld {
     for (const std::string& name : removing) request.removing.push_back({name, RangeOf(id, name)});
     return request;
   }
-  // What the fabric delivers to under that name now; if nothing, an address of nobody.
+  // Returns what the fabric delivers to under that name now; if nothing, an address of nobody.
   ip::Prefix RangeOf(const std::string& id, const std::string& name) {
     model_->Advance(now_);
     for (const azure_sim::NicEntry& entry : InstanceOf(id).nics.at(0)->entries) {
@@ -104,7 +104,7 @@ class AzureStateWorld {
     now_ = end;
   }
 
-  // The answer to the node's only request.
+  // Returns the answer to the node's only request.
   absl::StatusOr<NicAddresses> Answer(const std::string& id, absl::Duration most = absl::Hours(2)) {
     RunUntil([&] { return answers_.contains(id); }, most);
     const auto it = answers_.find(id);
@@ -133,7 +133,7 @@ class AzureStateWorld {
     return listing;
   }
 
-  // Names of ours that the fabric delivers to the VM now.
+  // Returns the names of ours that the fabric delivers to the VM now.
   std::set<std::string> OnWire(const std::string& id) {
     model_->Advance(now_);
     std::set<std::string> names;

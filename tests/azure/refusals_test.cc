@@ -1,5 +1,5 @@
-// What Azure refuses for good: how seldom it is tried, and what an operator is told. And what we
-// refuse to do ourselves.
+// Tests of what Azure refuses for good: how seldom it is tried, and what an operator is told; and
+// of what we refuse to do ourselves.
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
 
@@ -85,7 +85,7 @@ TEST(Refusals, AnOperationThatFailsForSomethingElseIsBelievedByTheNic) {
   EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
 }
 
-// A cloud without the API version that has blocks, or without the field in it.
+// The cloud has no API version that has blocks, or one without the field.
 class ComputeWithoutBlocks : public testing::TestWithParam<azure_sim::ComputeBlocks> {};
 
 TEST_P(ComputeWithoutBlocks, CostsFewCallsAndIsTold) {
@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Clouds, ComputeWithoutBlocks,
                                                                                      : "Field";
                          });
 
-// Whatever the reason, even if it looks like a race for ever.
+// The reason does not matter, even if it looks like a race for ever.
 TEST(Refusals, NothingPassesTheLimitOfWritesToOneVm) {
   AzureStateWorld world(azure_sim::SmallSpec(1));
   world.set_intercept(

@@ -38,7 +38,7 @@ def test_storm(bench):
 
 
 def test_churn(bench, name, **options):
-    """Assignments and releases are acknowledged, and in the end the server knows who assigns what."""
+    """Assignments and releases are acknowledged, and in the end the server knows all assignments."""
     server = Server(bench, name)
     server.start()
     swarm = Swarm(bench, server, "churn", agents=AGENTS, addresses=ADDRESSES, seconds=1,

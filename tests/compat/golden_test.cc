@@ -1,5 +1,5 @@
-// What version 0.1.0 has written is read by the programs as they are now: journals and stores
-// outlive an upgrade, and during one old and new programs talk to each other.
+// Tests that what version 0.1.0 has written is read by the programs as they are now: journals and
+// stores outlive an upgrade, and during one old and new programs talk to each other.
 #include "cni-plugin/agent/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

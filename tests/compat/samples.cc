@@ -96,7 +96,7 @@ ipam::Reservation ReservationSample() {
           .open_places = 3};
 }
 
-// What was refused is not stored, only since when and why.
+// Returns a state. What was refused is not stored, only since when and why.
 ipam::BreakerState BreakerSample() {
   ipam::BreakerState state;
   state.freeze = ipam::BreakerState::Freeze{.since = kThen, .reason = "too many would go"};

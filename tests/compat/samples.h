@@ -1,5 +1,6 @@
-// What version 0.1.0 wrote, as values: record.cc writes it, the test reads what was written. A
-// later version with more to say gets samples of its own beside these, which stay as they are.
+// The texts that version 0.1.0 wrote, as values: record.cc writes it, the test reads what was
+// written. A later version with more to say gets samples of its own beside these, which stay as
+// they are.
 #pragma once
 
 #include <string>
@@ -16,7 +17,7 @@ namespace spoke::compat {
 
 inline const absl::Time kThen = absl::FromUnixMillis(1'700'000'000'123);
 
-// One event of each kind, and of those with two forms both.
+// Returns one event of each kind, and of those with two forms both.
 std::vector<netagent::Event> JournalSample();
 
 ipam::NodeRecord NodeSample();
@@ -24,8 +25,9 @@ std::pair<ip::Address, ipam::Quarantine> QuarantineSample();
 ipam::Reservation ReservationSample();
 ipam::BreakerState BreakerSample();
 
-// Bytes of the wire, by the programs' own writers: AgentMessage with a Hello, ServerMessages with a
-// Welcome and a DesiredState, CniRequest with an ADD, CniResponse with its answer.
+// Returns bytes of the wire, by the programs' own writers: AgentMessage with a Hello,
+// ServerMessages with a Welcome and a DesiredState, CniRequest with an ADD, CniResponse with its
+// answer.
 std::string HelloBytes();
 std::string WelcomeBytes();
 std::string DesiredBytes();

@@ -19,8 +19,8 @@ using google::protobuf::EnumDescriptorProto;
 using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptorSet;
 
-// Names that 0.1.0 had and that mean the same under another name now. Numbers and types stay, so
-// that what is stored and sent is read as before.
+// The names that 0.1.0 had and that mean the same under another name now. Numbers and types stay,
+// so that what is stored and sent is read as before.
 constexpr std::pair<std::string_view, std::string_view> kRenamed[] = {
     {"AttachmentWish", "AttachmentOptions"},
     {"BudgetLeases", "BudgetGrants"},
@@ -72,7 +72,7 @@ std::string WithPresentNames(std::string_view text) {
   return out;
 }
 
-// "spoke.v1.Hello field 3" to what it is: everything that has to stay.
+// A map from "spoke.v1.Hello field 3" to what it is: everything that has to stay.
 using Schema = std::map<std::string, std::string>;
 
 void AddEnum(const std::string& scope, const EnumDescriptorProto& type, Schema& out) {
@@ -92,7 +92,7 @@ std::string Describe(const DescriptorProto& message, const FieldDescriptorProto&
   return text;
 }
 
-// With all that are defined in it.
+// Adds a message with all that are defined in it.
 void AddMessage(const std::string& scope, const DescriptorProto& outermost, Schema& out) {
   std::vector<std::pair<std::string, const DescriptorProto*>> todo = {{scope, &outermost}};
   while (!todo.empty()) {

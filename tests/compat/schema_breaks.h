@@ -1,4 +1,4 @@
-// What a change of our messages would break for programs of the version before. Pure.
+// Finds what a change of our messages would break for programs of the version before. Pure.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace spoke::compat {
 
-// A line for each thing of `before` that `now` has not, or has differently: messages, fields
-// (number, name, type, repeated or not, oneof), values of enums, methods and what they carry. What
-// is only in `now` is an addition, and no break.
+// Returns a line for each thing of `before` that `now` has not, or has differently: messages,
+// fields (number, name, type, repeated or not, oneof), values of enums, methods and what they
+// carry. What is only in `now` is an addition, and no break.
 std::vector<std::string> SchemaBreaks(const google::protobuf::FileDescriptorSet& before,
                                       const google::protobuf::FileDescriptorSet& now);
 

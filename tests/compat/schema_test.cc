@@ -1,5 +1,5 @@
-// Our messages may grow, and nothing of them may go: programs one version apart talk to each other,
-// and what is stored is read by every later version.
+// Tests that our messages may grow, and nothing of them may go: programs one version apart talk to
+// each other, and what is stored is read by every later version.
 #include <google/protobuf/text_format.h>
 
 #include <filesystem>
@@ -72,8 +72,7 @@ TEST(Schema, WhatIsGoneIsABreak) {
 
 TEST(Schema, AKnownRenamingIsNoBreakAndAnotherNameIs) {
   const auto named = [](const std::string& name) {
-    return With("field { name: '" + name +
-                "' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }");
+    return With("field { name: '" + name + "' number: 1 label: LABEL_OPTIONAL type: TYPE_UINT32 }");
   };
   EXPECT_THAT(SchemaBreaks(named("lent"), named("in_use")), IsEmpty());
   EXPECT_THAT(SchemaBreaks(named("in_use"), named("lent")), testing::SizeIs(1));

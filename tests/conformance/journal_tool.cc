@@ -1,5 +1,5 @@
-// spoke-journal: writes an agent's journal as if a server had listed addresses, and shows one. With
-// it a test needs no server: an agent assigns what its journal says it has.
+// The program spoke-journal writes an agent's journal as if a server had listed addresses, and
+// shows one. With it a test needs no server: an agent assigns what its journal says it has.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -21,14 +21,14 @@ namespace {
 
 constexpr absl::Duration kAnyCooldown = absl::Seconds(30);
 
-// "10.1.0.5", or "10.1.0.5=gold" for one of a pool other than "default".
+// Reads "10.1.0.5", or "10.1.0.5=gold" for one of a pool other than "default".
 absl::StatusOr<Holding> ParseHolding(const std::string& text) {
   const size_t equals = text.find('=');
   ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text.substr(0, equals)));
   return Holding{address, equals == std::string::npos ? "default" : text.substr(equals + 1)};
 }
 
-// "gold=10.2.0.0/24=training,web": a pool for the pods of two namespaces.
+// Reads "gold=10.2.0.0/24=training,web": a pool for the pods of two namespaces.
 absl::StatusOr<PoolRule> ParseRule(const std::string& text) {
   const size_t first = text.find('=');
   const size_t second = text.find('=', first + 1);

@@ -257,7 +257,7 @@ class Node:
     def delete(self, pod, ifname="eth0", **keys):
         return self.cni("DEL", pod, self.conf(**keys), ifname).silent()
 
-    # What is in the kernel.
+    # Functions for what is in the kernel.
 
     def ip(self, *words):
         return json.loads(sh("ip", "-j", *words) or "[]")

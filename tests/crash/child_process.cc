@@ -15,10 +15,10 @@
 namespace spoke::crash {
 namespace {
 
-// Between fork() and exec, so only what a signal handler could call.
+// Runs between fork() and exec, so only what a signal handler could call is called.
 [[noreturn]] void Become(char* const* arguments, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // It ended before that.
+  if (::getppid() != parent) ::_exit(127);  // The parent ended before that.
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

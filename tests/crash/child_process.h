@@ -12,8 +12,8 @@
 
 namespace spoke::crash {
 
-// Not thread-safe. The program is killed when the object goes, and when the thread that started it
-// ends, however that comes about: nothing outlives a test, not even one that is killed.
+// A program. Not thread-safe. It is killed when the object goes, and when the thread that started
+// it ends, however that comes about: nothing outlives a test, not even one that is killed.
 class ChildProcess {
  public:
   // Starts arguments[0], a path, with nothing but standard streams; what it writes is appended to
@@ -36,17 +36,17 @@ class ChildProcess {
   // Waits until it ends by itself. Returns its exit code, 128 and more for a signal.
   int Wait();
 
-  // Empty while it runs; how it ended once it has.
+  // Returns an empty text while it runs, and how it ended once it has.
   std::string HasEnded();
 
  private:
   explicit ChildProcess(pid_t pid) : pid_(pid) {}
 
-  pid_t pid_ = -1;  // -1: waited for.
-  int status_ = 0;  // Once waited for.
+  pid_t pid_ = -1;  // The process; -1: waited for.
+  int status_ = 0;  // The status, once waited for.
 };
 
-// "ended with code 1", "was ended by signal 9".
+// Returns "ended with code 1" or "was ended by signal 9".
 std::string DescribeEnd(int wait_status);
 
 }  // namespace spoke::crash

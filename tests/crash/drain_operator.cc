@@ -13,10 +13,11 @@
 namespace spoke::crash {
 namespace {
 
-// Together they hold less than the pools have to spare, so that nobody starves for good.
+// The nodes drained at once. Together they hold less than the pools have to spare, so that nobody
+// starves for good.
 constexpr size_t kDrainedAtOnce = 5;
 constexpr absl::Duration kPause = absl::Milliseconds(10);
-constexpr std::chrono::seconds kPatience(1);  // Of one call; the server may be away.
+constexpr std::chrono::seconds kPatience(1);  // The time for one call; the server may be away.
 constexpr int kReconnectMs = 20;
 
 constexpr const char* kActive = "active";
@@ -32,7 +33,7 @@ std::unique_ptr<v1::AdminService::Stub> NewStub(const std::string& admin) {
       grpc::CreateCustomChannel(admin, grpc::InsecureChannelCredentials(), arguments));
 }
 
-// What a crash of the server looks like.
+// Returns whether a code is what a crash of the server looks like.
 bool MayHaveHappened(grpc::StatusCode code) {
   return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::DEADLINE_EXCEEDED ||
          code == grpc::StatusCode::CANCELLED;

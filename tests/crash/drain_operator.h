@@ -19,13 +19,13 @@
 
 namespace spoke::crash {
 
-// Thread-safe; works on a thread of its own. A call whose outcome a crash has hidden is made again
-// until it is known.
+// The operator. Thread-safe; works on a thread of its own. A call whose outcome a crash has hidden
+// is made again until it is known.
 class DrainOperator {
  public:
-  // `admin`: the server's admin socket, as gRPC names it. `nodes`: how many simulated ones exist.
-  // `is_there`: whether a node's agent is connected, and can be asked for its addresses;
-  // thread-safe.
+  // Starts. `admin` is the server's admin socket, as gRPC names it. `nodes` is how many simulated
+  // ones exist. `is_there` says whether a node's agent is connected, and can be asked for its
+  // addresses; thread-safe.
   using IsThere = std::function<bool(uint32_t node)>;
   DrainOperator(const std::string& admin, uint32_t nodes, uint64_t seed, IsThere is_there);
   DrainOperator(const DrainOperator&) = delete;
@@ -33,17 +33,17 @@ class DrainOperator {
   // Stops at once.
   ~DrainOperator();
 
-  // From now on only lets nodes work again.
+  // Does nothing but let nodes work again from now on.
   void Finish();
-  // Whether all do, after Finish().
+  // Returns whether all do, after Finish().
   bool finished() const;
 
-  // The modes that a node can be in, by its name: what was acknowledged, and what has been asked
-  // for since. Nodes that were never touched are left out.
+  // Returns the modes that a node can be in, by its name: what was acknowledged, and what has been
+  // asked for since. Nodes that were never touched are left out.
   std::map<std::string, std::set<std::string>> PossibleModes() const;
 
   uint64_t acknowledged() const;
-  // Empty, or what the server has refused, which is a fault.
+  // Returns an empty text, or what the server has refused, which is a fault.
   std::string refusal() const;
 
  private:
@@ -53,16 +53,16 @@ class DrainOperator {
   };
 
   void Run();
-  // nullopt: nobody is there.
+  // Returns the next step; nullopt: nobody is there.
   std::optional<Step> NextStep();
-  // False when it is to be tried again.
+  // Returns false when it is to be tried again.
   bool Try(const Step& step);
 
   const std::unique_ptr<v1::AdminService::Stub> stub_;
   const uint32_t nodes_;
   const IsThere is_there_;
-  std::mt19937_64 random_;        // Of the thread's, as the next.
-  std::deque<uint32_t> drained_;  // Longest first.
+  std::mt19937_64 random_;        // The thread's numbers; the next member is the thread's too.
+  std::deque<uint32_t> drained_;  // The drained nodes, longest first.
 
   mutable absl::Mutex mutex_;
   std::map<std::string, std::set<std::string>> modes_ ABSL_GUARDED_BY(mutex_);
@@ -71,7 +71,7 @@ class DrainOperator {
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // The thread is last: it uses all of the above.
 };
 
 }  // namespace spoke::crash

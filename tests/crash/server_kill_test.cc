@@ -29,13 +29,14 @@ namespace {
 constexpr int kKills = 100;
 constexpr uint32_t kAgents = 100;
 constexpr size_t kAddresses = 12;
-constexpr uint64_t kMostPods = 8;  // Of a node; it needs no more than the least it has.
-// How long a server lives at most once as many agents are back as shall be.
+// The most pods of a node; it needs no more than the least it has.
+constexpr uint64_t kMostPods = 8;
+// The longest life of a server once as many agents are back as shall be.
 constexpr uint64_t kLongestMs = 120;
-constexpr absl::Duration kPatience = absl::Seconds(90);  // Of each wait.
+constexpr absl::Duration kPatience = absl::Seconds(90);  // The patience of each wait.
 
-// Room for seventy addresses more than the nodes hold, so that what one gives up goes to another
-// soon. Draining moves them; the limits of a node do not, whatever it uses.
+// The pools have room for seventy addresses more than the nodes hold, so that what one gives up
+// goes to another soon. Draining moves them; the limits of a node do not, whatever it uses.
 constexpr std::string_view kSettings =
     "cloud: {static: {}}\n"
     "pools:\n"
@@ -47,8 +48,8 @@ constexpr uint64_t kUsable = (1024 - 5) + (256 - 5);
 // The server counts from when it hears of it; clocks may differ by a little.
 constexpr absl::Duration kWatchedCooldown = absl::Milliseconds(950);
 
-// Whether somebody wants this program to end. The signals wait meanwhile, so that everything is
-// cleaned up as at the end of any test.
+// Tells whether somebody wants this program to end. The signals wait meanwhile, so that everything
+// is cleaned up as at the end of any test.
 class Interruption {
  public:
   Interruption() {
@@ -79,7 +80,7 @@ class ServerKillTest : public testing::Test {
         .target = {.server = server_.target(), .tls = {.insecure = true}, .addresses = kAddresses},
         .agents = kAgents,
         .reporting = {.operations = 100, .window = 1},
-        // Soon, since a life is short.
+        // Agents come back soon, since a life is short.
         .reconnect = {.after_session = absl::Milliseconds(50),
                       .settled = absl::ZeroDuration(),
                       .backoff = {.initial = absl::Milliseconds(20),
@@ -92,7 +93,8 @@ class ServerKillTest : public testing::Test {
     if (HasFailure()) fmt::print(stderr, "--- the server's warnings\n{}", server_.Warnings());
   }
 
-  // False, and the test has failed, when it takes too long or something else has gone wrong.
+  // Returns false, and the test has failed, when it takes too long or something else has gone
+  // wrong.
   bool Await(std::string_view what, const std::function<bool()>& done) {
     const absl::Time deadline = absl::Now() + kPatience;
     while (!HasFailure()) {
@@ -125,7 +127,7 @@ class ServerKillTest : public testing::Test {
   }
 
   bool AwaitAllNodes(std::string_view what, const std::function<bool(const swarm::SimNode&)>& is) {
-    size_t first = 0;  // That is not.
+    size_t first = 0;  // The first that is not.
     return Await(what, [&] {
       while (first < kAgents && swarm_->agent(first).WithNode(is)) ++first;
       return first == kAgents;
@@ -153,12 +155,12 @@ class ServerKillTest : public testing::Test {
   // Lets the server that has just been started live for a random while, and kills it.
   void LiveAndDie() {
     if (random_.OneIn(8)) {
-      // While it starts: it may not have recovered from the last crash yet.
+      // The server is killed while it starts: it may not have recovered from the last crash yet.
       absl::SleepFor(start_took_ * random_.Fraction());
     } else {
       if (!AwaitReady()) return;
       swarm_->Release();
-      // From the first hellos of the storm to long after it.
+      // The kill is between the first hellos of the storm and long after it.
       const auto some = static_cast<uint32_t>(random_.Between(0, kAgents * 3 / 4));
       if (!Await("agents to come back", [&] { return swarm_->connected() >= some; })) return;
       absl::SleepFor(absl::Milliseconds(static_cast<int64_t>(random_.Between(0, kLongestMs))));
@@ -212,7 +214,8 @@ class ServerKillTest : public testing::Test {
         [this](uint32_t node) { return swarm_->is_connected(node); });
   }
 
-  // All nodes are in service and have what they should; every pod's last operation is acknowledged.
+  // Waits until all nodes are in service and have what they should; every pod's last operation is
+  // then acknowledged.
   void ComeToRest() {
     if (!AwaitReady()) return;
     swarm_->Release();
@@ -220,7 +223,7 @@ class ServerKillTest : public testing::Test {
     if (!Await("the nodes to be in service", [&] { return operator_->finished(); })) return;
     EXPECT_EQ(operator_->refusal(), "");
     StopPods();
-    // Of a node that has agreed to give something up, the server may have heard or not.
+    // The server may or may not have heard of a node that it has agreed to give something up.
     const auto at_rest = [](const swarm::SimNode& node) {
       return node.settled() && node.usable() == kAddresses &&
              node.Count(swarm::SimNode::Use::kWithdrawn) == 0;
@@ -229,7 +232,7 @@ class ServerKillTest : public testing::Test {
     AwaitSynced();
   }
 
-  // What the server says to an operator.
+  // Compares with what the server says to an operator.
   void CompareWithServer() {
     const nlohmann::json audit = Ask({"audit", "-o", "json"});
     EXPECT_EQ(audit["nodes"], kAgents) << audit;
@@ -259,7 +262,7 @@ class ServerKillTest : public testing::Test {
     EXPECT_EQ(sum, kUsable) << "the counts do not add up";
   }
 
-  // Else the test would prove nothing.
+  // Checks that much happened, since the test would prove nothing otherwise.
   void CheckThatMuchHappened() {
     const uint64_t operations = swarm_->latencies().count();
     const uint64_t given_up =
@@ -272,7 +275,7 @@ class ServerKillTest : public testing::Test {
         operations, operator_->acknowledged(), given_up, moves,
         SumOverNodes([](const swarm::SimNode& node) { return node.session_epoch(); }),
         connected_at_kills_ / kKills, kAgents, absl::ToInt64Milliseconds(start_took_));
-    // A fifth of what a slow machine does.
+    // The numbers are a fifth of what a slow machine does.
     EXPECT_GE(operations, 100U * kKills);
     EXPECT_GE(operator_->acknowledged(), 1U * kKills / 2);
     EXPECT_GE(given_up, 1U * kKills);
@@ -281,12 +284,12 @@ class ServerKillTest : public testing::Test {
   }
 
   testing_support::Random random_;
-  const Interruption interruption_;  // Before the first thread.
+  const Interruption interruption_;  // The member is made before the first thread.
   const testing_support::TempDir directory_;
   ServerUnderTest server_{directory_.path(), kSettings};
   std::unique_ptr<swarm::Swarm> swarm_;
   std::unique_ptr<DrainOperator> operator_;
-  absl::Duration start_took_;  // The last time.
+  absl::Duration start_took_;  // The time that the last start took.
   uint64_t connected_at_kills_ = 0;
 };
 

@@ -26,8 +26,8 @@ namespace spoke::crash {
 namespace {
 
 constexpr size_t kLogEnd = 6000;
-// Below what Linux gives to connecting sockets: where those come from, an agent that tries to reach
-// a dead server could connect to itself, and take the port.
+// The ports are below what Linux gives to connecting sockets: where those come from, an agent that
+// tries to reach a dead server could connect to itself, and take the port.
 constexpr uint16_t kFirstPort = 20'000;
 constexpr uint16_t kPorts = 10'000;
 

@@ -1,4 +1,4 @@
-// spoke-ipam-server on one store and one port, started and killed as often as a test likes.
+// Runs spoke-ipam-server on one store and one port, started and killed as often as a test likes.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,26 @@
 
 namespace spoke::crash {
 
-// Not thread-safe. The programs are those in the directory SPOKE_BIN says, else the build's own.
+// The server. Not thread-safe. The programs are those in the directory SPOKE_BIN says, else the
+// build's own.
 class ServerUnderTest {
  public:
-  // `directory` must exist; the configuration, the store, the socket and the log live in it.
-  // `settings`: the configuration's part that matters to the test: cloud, pools and so on.
+  // Makes a server. `directory` must exist; the configuration, the store, the socket and the log
+  // live in it. `settings` is the configuration's part that matters to the test: cloud, pools and
+  // so on.
   ServerUnderTest(std::string directory, std::string_view settings,
                   std::string_view tls = "tls: {insecure: true}");
 
-  // Does not wait for anything. There must be no server running.
+  // Starts the server, and does not wait for anything. There must be no server running.
   absl::Status Exec();
-  // Whether agents are accepted. Errors: kInternal (it has ended by itself).
+  // Returns whether agents are accepted. Errors: kInternal (it has ended by itself).
   absl::StatusOr<bool> IsReady();
-  // kill -9. Errors: kInternal (it had ended by itself).
+  // Sends kill -9. Errors: kInternal (it had ended by itself).
   absl::Status Kill();
   // Asks it to end. Errors: kInternal (it had ended already, or ends with another code than 0).
   absl::Status Stop();
 
-  std::string target() const;  // For agents, as gRPC names it.
+  std::string target() const;  // Returns the target for agents, as gRPC names it.
   std::string admin() const { return "unix:" + directory_ + "/admin.sock"; }
 
   // Copies the store as it is on disk into the directory `to`, which is made. No server may run.
@@ -39,12 +41,12 @@ class ServerUnderTest {
 
   struct Answer {
     int code = 0;
-    std::string output;  // Of both streams.
+    std::string output;  // The output of both streams.
   };
-  // What spokectl says to `words`.
+  // Returns what spokectl says to `words`.
   absl::StatusOr<Answer> Ask(const std::vector<std::string>& words) const;
 
-  // The last lines of its log, without what is as it should be.
+  // Returns the last lines of its log, without what is as it should be.
   std::string Warnings() const;
 
  private:

@@ -1,6 +1,6 @@
-// A process that commits to the store is killed at random moments, and the next one goes on from
-// what it finds. kill -9 leaves the kernel's memory alone: what a power cut would leave is tested
-// beside the store, with a disk that forgets.
+// Tests a process that commits to the store and is killed at random moments; the next one goes on
+// from what it finds. kill -9 leaves the kernel's memory alone: what a power cut would leave is
+// tested beside the store, with a disk that forgets.
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -24,10 +24,10 @@ namespace {
 
 constexpr int kKills = 30;
 constexpr int kNodes = 40;
-// So short that the log is moved all the time, and kills meet that as well.
+// The log is so short that it is moved all the time, and kills meet that as well.
 constexpr LogLimits kShortLog = {.checkpoint_pages = 32, .max_pages = 256};
 
-// What the killed process says, a message a write: atomic, since it is shorter than PIPE_BUF.
+// The message that the killed process says, one a write: atomic, since it is shorter than PIPE_BUF.
 struct Message {
   enum class Kind : int { kFound, kCommitted, kBroken };
   Kind kind = Kind::kBroken;
@@ -134,7 +134,7 @@ class StoreKillTest : public testing::Test {
   std::string path() const { return directory_.File("ipam.db"); }
 
  private:
-  // False at the end.
+  // Returns false at the end.
   bool Hear(int pipe) {
     Message message;
     if (::read(pipe, &message, sizeof(message)) != sizeof(message)) return false;

@@ -14,7 +14,7 @@ namespace {
 
 using swarm::SimNode;
 
-// As the server names them.
+// Returns the name that the server uses.
 std::string_view NameOf(SimNode::Use use) {
   switch (use) {
     case SimNode::Use::kAvailable:
@@ -31,7 +31,7 @@ std::string_view NameOf(SimNode::Use use) {
   return "gone";
 }
 
-// Of one node.
+// The comparison of one node.
 class Comparison {
  public:
   Comparison(const ipam::NodeRecord& record, const SimNode& node, Moment moment,

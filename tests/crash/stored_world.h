@@ -1,4 +1,4 @@
-// What a server's store says when no server runs, and whether the agents it served agree.
+// Reads what a server's store says when no server runs, and whether the agents it served agree.
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace spoke::crash {
 
-using StoredNodes = std::map<std::string, ipam::NodeRecord>;  // By name; each has one VM.
+using StoredNodes = std::map<std::string, ipam::NodeRecord>;  // The nodes by name; each has one VM.
 
 // Opens the store, which should be a copy: that alone changes it. Errors: as OpenSqliteStore();
 // kDataLoss (damage of any kind, or two records of one name).
@@ -24,8 +24,8 @@ enum class Moment {
   kAtRest,
 };
 
-// Every disagreement, in words; none is what is hoped for. The swarm must not have been told
-// anything by a server that is younger than the store.
+// Returns every disagreement, in words; none is what is hoped for. The swarm must not have been
+// told anything by a server that is younger than the store.
 std::vector<std::string> FindDisagreements(const StoredNodes& nodes, swarm::Swarm& swarm,
                                            Moment moment);
 

@@ -15,7 +15,7 @@ node_log() { lab_node_log node1 spoke-netagent; }
 # _logged PATTERN: whether the agent has said so.
 _logged() { grep -Eq "$1" "$(node_log)"; }
 
-# What the server has attached to the node.
+# Prints what the server has attached to the node.
 attached() {
   lab_spokectl ip list -o json | jq -r '.[] | select(.node == "node1") | .address'
 }

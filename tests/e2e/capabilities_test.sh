@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=lab/lab.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
-# What the manifest adds after it has dropped all: "NET_ADMIN,NET_RAW".
+# Prints what the manifest adds after it has dropped all: "NET_ADMIN,NET_RAW".
 manifest_capabilities() {
   sed -n 's/^ *add: \[\(.*\)\]$/\1/p' "$LAB_HOME/../../../conf/kubernetes/base/netagent.yaml" | tr -d ' '
 }

@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=lab/lab.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
-# So that a few pods more need more addresses from the server.
+# This makes a few pods more need more addresses from the server.
 # shellcheck disable=SC2034  # For lab_server_start and lab_agent_start.
 LAB_NODE_ADDRESSES='{min: 4, batch: 4, spare: 0.5, max: 250}'
 # shellcheck disable=SC2034

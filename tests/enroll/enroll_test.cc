@@ -1,5 +1,6 @@
-// An agent without a certificate gets its own from the server, and nobody else does: the real
-// authority, the real port, the real calls. Only the cluster's API server is a small one of ours.
+// Tests that an agent without a certificate gets its own from the server, and nobody else does: the
+// real authority, the real port, the real calls. Only the cluster's API server is a small one of
+// ours.
 #include <grpcpp/create_channel.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
@@ -51,7 +52,7 @@ class NodePort final : public v1::NodeService::Service {
     return grpc::Status::OK;
   }
 
-  // In the certificate of who spoke last.
+  // Returns the URIs in the certificate of the peer that spoke last.
   std::vector<std::string> uris() {
     absl::MutexLock lock(&mutex_);
     return uris_;
@@ -132,7 +133,7 @@ class EnrollTest : public testing::Test {
     return enroller.KeepCertificate();
   }
 
-  // Says hello as `node`; gives the server's certificate in `server_pem`.
+  // Says hello as `node`; puts the server's certificate into `server_pem`.
   absl::Status Connect(const rpc::TlsFiles& files, const std::string& node,
                        std::string* server_pem = nullptr) {
     ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(files));
@@ -273,7 +274,7 @@ TEST_F(EnrollTest, TheAuthorityIsPublishedAndPutBack) {
 
 TEST_F(EnrollTest, TheServersCertificateIsRenewedWhileItServes) {
   const std::string before = Read(dir_.File("ca/server.pem"));
-  clock_.Advance(kBefore);  // Past two thirds of a year.
+  clock_.Advance(kBefore);  // The time is past two thirds of a year.
   ASSERT_TRUE(Enroll("good", "node-1").ok());
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
   std::string seen = before;

@@ -14,12 +14,13 @@ bool IsLinkLocal(const ip::Address& address) {
   return !address.is_v4() && address.high() >> 54U == 0xFE80U >> 6U;
 }
 
-// Whether `address` is multicast, reserved, or a broadcast to the whole link.
+// Returns whether `address` is multicast, reserved, or a broadcast to the whole link.
 bool IsForMany(const ip::Address& address) {
   return address.is_v4() ? address.low() >= 0xE0000000U : address.high() >> 56U == 0xFFU;
 }
 
-// The address that a payload is about, by the kind of the payload; nothing for an unknown kind.
+// Returns the address that a payload is about, by the kind of the payload; nothing for an unknown
+// kind.
 struct DestinationOf {
   std::optional<ip::Address> operator()(const ArpMessage& arp) const { return arp.target; }
   std::optional<ip::Address> operator()(const NeighbourSolicitation& solicitation) const {
@@ -29,7 +30,8 @@ struct DestinationOf {
   std::optional<ip::Address> operator()(const OtherPayload&) const { return std::nullopt; }
 };
 
-// A frame of NIC `from` of `table`, known to bear its MAC, by the kind of its payload.
+// Decides about a frame of NIC `from` of `table`, known to bear its MAC, by the kind of its
+// payload.
 struct Decider {
   const NicTable& table;
   const Rules& rules;
@@ -90,8 +92,9 @@ struct Decider {
                   BuildIcmpError(error, arrival.frame, gateway->address, kFabricMac, rules.mtu)};
   }
 
-  // The gateway of the subnet that `source`, an address of the NIC, is in or, where a pod's address
-  // is in none, that the NIC's own address of the same family is in; nullptr when there is none.
+  // Returns the gateway of the subnet that `source`, an address of the NIC, is in or, where a pod's
+  // address is in none, that the NIC's own address of the same family is in; nullptr when there is
+  // none.
   const Gateway* GatewayFor(const ip::Address& source) const {
     if (const Gateway* const gateway = rules.gateways.Of(source)) return gateway;
     for (const ip::Address& own : table.nics()[arrival.nic].addresses) {
@@ -102,7 +105,7 @@ struct Decider {
   }
 };
 
-// A leak is not hidden: nothing is asked of a tagged frame but a NIC that it is for.
+// A leak is not hidden: nothing is asked of a tagged frame except a NIC that it is for.
 Decision DecideTagged(const NicTable& table, const Arrival& arrival, const Frame& frame) {
   const std::optional<ip::Address> destination = std::visit(DestinationOf{}, frame.payload);
   if (!destination.has_value()) return Drop{DropReason::kEthertype};
@@ -139,7 +142,7 @@ std::string_view NameOf(DropReason reason) {
     case DropReason::kTooBig:
       return "too_big";
   }
-  return "";  // Not reached: the switch is complete.
+  return "";  // This is not reached: the switch is complete.
 }
 
 Decision Decide(const NicTable& table, const Rules& rules, const Arrival& arrival) {

@@ -1,5 +1,5 @@
-// What the fabric does with one frame: as Azure's virtual network would, and as strictly as a
-// router. Pure.
+// Decides what the fabric does with one frame: as Azure's virtual network would, and as strictly as
+// a router. Pure.
 //
 // - Every ARP request is answered with one MAC address, whatever it asks for: hosts of a virtual
 //   network never see each other's. IPv6 neighbour solicitations likewise, for gateways as for
@@ -32,7 +32,7 @@
 
 namespace spoke::fabric {
 
-// Where every neighbour seems to be.
+// The MAC at which every neighbour seems to be.
 inline constexpr ip::MacAddress kFabricMac{{0x12, 0x34, 0x56, 0x78, 0x9A, 0xBC}};
 
 struct Rules {
@@ -42,17 +42,17 @@ struct Rules {
 };
 
 enum class DropReason : uint8_t {
-  kMalformed,           // Truncated, or lengths and fields that contradict each other.
-  kEthertype,           // Neither ARP nor IPv4 nor IPv6.
-  kSourceMac,           // Not the NIC's; ARP sender MAC included.
-  kSourceAddress,       // Not attached to the NIC; ARP sender address included.
+  kMalformed,           // The frame is truncated, or lengths and fields contradict each other.
+  kEthertype,           // It is neither ARP nor IPv4 nor IPv6.
+  kSourceMac,           // The source is not the NIC's; ARP sender MAC included.
+  kSourceAddress,       // The source is not attached to the NIC; ARP sender address included.
   kUnknownDestination,  // No NIC holds it.
   kArpReply,            // Nobody asked: the fabric answers all requests itself.
   kVlanTag,             // It has one, and the fabric is not asked to deliver those.
   kBackToSender,        // The NIC it came from holds the destination.
-  kToGateway,           // For the router itself.
+  kToGateway,           // It is for the router itself.
   kHopLimit,            // Its TTL or hop limit ends here.
-  kTooBig,              // Larger than the fabric's MTU.
+  kTooBig,              // It is larger than the fabric's MTU.
 };
 inline constexpr std::array kDropReasons{DropReason::kMalformed,
                                          DropReason::kEthertype,
@@ -66,7 +66,7 @@ inline constexpr std::array kDropReasons{DropReason::kMalformed,
                                          DropReason::kHopLimit,
                                          DropReason::kTooBig};
 
-// "malformed", "source_mac" and so on.
+// Returns "malformed", "source_mac" and so on.
 std::string_view NameOf(DropReason reason);
 
 struct Drop {
@@ -75,7 +75,7 @@ struct Drop {
   bool operator==(const Drop&) const = default;
 };
 
-// Dropped; `error`, an ICMP error, goes back to the NIC it came from.
+// The frame is dropped; `error`, an ICMP error, goes back to the NIC it came from.
 struct Refuse {
   DropReason reason = DropReason::kMalformed;
   std::vector<uint8_t> error;
@@ -90,7 +90,7 @@ struct Reply {
   bool operator==(const Reply&) const = default;
 };
 
-// To NIC number `nic` of the table, which is another one than the frame came from.
+// The frame goes to NIC number `nic` of the table, which is another one than the frame came from.
 struct Forward {
   size_t nic = 0;
   std::vector<uint8_t> frame;
@@ -105,10 +105,11 @@ using Decision = std::variant<Drop, Refuse, Reply, Forward>;
 struct Arrival {
   size_t nic = 0;
   std::span<const uint8_t> frame;
-  size_t segment_bytes = 0;  // Of the largest IP packet it is cut into on a wire; 0: it is not cut.
+  // The size of the largest IP packet it is cut into on a wire; 0: it is not cut.
+  size_t segment_bytes = 0;
 };
 
-// The fate of `arrival`.
+// Returns the fate of `arrival`.
 Decision Decide(const NicTable& table, const Rules& rules, const Arrival& arrival);
 
 }  // namespace spoke::fabric

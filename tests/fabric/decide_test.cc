@@ -17,7 +17,8 @@ constexpr std::string_view kTwo = "02:00:00:00:00:02";
 constexpr std::string_view kAll = "ff:ff:ff:ff:ff:ff";
 constexpr std::string_view kFabric = "12:34:56:78:9a:bc";
 
-// Node 1 holds 10.0.0.4, fd00::4 and the pods 10.0.64.1 and fd00:64::1; node 2 likewise with 5, 2.
+// Returns a table: node 1 holds 10.0.0.4, fd00::4 and the pods 10.0.64.1 and fd00:64::1; node 2 the
+// same with 5 and 2.
 NicTable Table() {
   const auto one = [](std::string_view text) { return ip::Prefix::Host(Ip(text)); };
   return NicTable::Build({{"node1", "port1", Mac(kOne), {Ip("10.0.0.4"), Ip("fd00::4")}},
@@ -57,7 +58,7 @@ Decision Fate(size_t from, const FrameBytes& frame, const Rules& rules = {}) {
 
 struct DropCase {
   std::string name;
-  FrameBytes frame;  // Comes from node 1's NIC.
+  FrameBytes frame;  // The frame comes from node 1's NIC.
   DropReason want;
 };
 
@@ -176,13 +177,13 @@ Rules TwoSubnets() {
   return rules;
 }
 
-// The frame with the byte at `at`, counted behind the Ethernet header, set to `value`.
+// Returns the frame with the byte at `at`, counted behind the Ethernet header, set to `value`.
 FrameBytes With(FrameBytes bytes, size_t at, uint8_t value) {
   bytes[14 + at] = value;
   return bytes;
 }
 
-// The frame with a TTL or hop limit of 1.
+// Returns the frame with a TTL or hop limit of 1.
 FrameBytes LastHopV4(FrameBytes bytes) { return With(std::move(bytes), 8, 1); }
 FrameBytes LastHopV6(FrameBytes bytes) { return With(std::move(bytes), 7, 1); }
 
@@ -210,7 +211,7 @@ TEST(Decide, APacketWithinASubnetKeepsItsLastHop) {
 
 struct RefuseCase {
   std::string name;
-  FrameBytes frame;  // Comes from node 1's NIC.
+  FrameBytes frame;  // The frame comes from node 1's NIC.
   DropReason reason;
   IcmpError error;
   std::string from;  // The gateway that says so.
@@ -223,7 +224,7 @@ TEST_P(Refuses, ByAnIcmpErrorOfTheSendersGateway) {
   EXPECT_EQ(
       Fate(0, c.frame, TwoSubnets()),
       Decision(Refuse{c.reason, BuildIcmpError(c.error, c.frame, Ip(c.from), Mac(kFabric), 40)}));
-  // Without a router nobody can say so.
+  // Nobody can say so without a router.
   EXPECT_TRUE(std::holds_alternative<Drop>(Fate(0, c.frame)) ||
               std::holds_alternative<Forward>(Fate(0, c.frame)));
 }
@@ -259,13 +260,13 @@ TEST(Decide, AGatewayOfTheNicSpeaksToAPodWithoutASubnet) {
             Decision(Refuse{
                 DropReason::kUnknownDestination,
                 BuildIcmpError(IcmpError::kNoRoute, frame, Ip("10.0.0.1"), Mac(kFabric), 0)}));
-  // Of the other family there is none.
+  // There is none of the other family.
   EXPECT_EQ(Fate(0, V6Frame(kOne, "fd00::4", "fd00::77"), rules),
             Decision(Drop{DropReason::kUnknownDestination}));
 }
 
 TEST(Decide, SaysNothingAboutErrors) {
-  // ICMP, destination unreachable, in place of UDP.
+  // The packet has ICMP, destination unreachable, in place of UDP.
   const FrameBytes frame = With(With(V4Frame(kOne, "10.0.0.4", "192.0.2.1"), 9, 1), 20, 3);
   EXPECT_EQ(Fate(0, frame, TwoSubnets()), Decision(Drop{DropReason::kUnknownDestination}));
 }
@@ -311,7 +312,7 @@ TEST(Decide, MeasuresPacketsAsTheyAreOnAWire) {
   EXPECT_TRUE(std::holds_alternative<Forward>(fate(whole, 20)));
 }
 
-// What a tagged frame from node 1's NIC becomes, where tags are delivered.
+// Returns what a tagged frame from node 1's NIC becomes, where tags are delivered.
 Decision TaggedFate(const FrameBytes& frame) {
   Rules rules = TwoSubnets();
   rules.delivers_tags = true;
@@ -321,7 +322,7 @@ Decision TaggedFate(const FrameBytes& frame) {
 TEST(Decide, DeliversTagsAsTheyAreWhereAsked) {
   const std::string tags[] = {"8100 0064 0800", "8100 e000 0800", "88a8 0001 8100 0002 0800"};
   for (const std::string& tag : tags) {
-    // Of somebody else, by somebody else, with its last hop: a leak is to be seen.
+    // The packet is of somebody else, by somebody else, with its last hop: a leak is to be seen.
     const FrameBytes packet = Hex(tag) + Ipv4("10.9.9.9", "10.0.64.2");
     EXPECT_EQ(TaggedFate(Wire(Mac(kFabric)) + Wire(Mac("02:00:00:00:00:77")) + packet),
               Decision(Forward{1, Wire(Mac(kTwo)) + Wire(Mac(kFabric)) + packet, true}));

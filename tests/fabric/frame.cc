@@ -18,20 +18,20 @@ constexpr uint16_t kServiceTag = 0x88A8;  // IEEE 802.1ad.
 constexpr size_t kTagBytes = 4;
 constexpr size_t kMaxTags = 2;
 
-constexpr size_t kArpBytes = 28;  // For Ethernet and IPv4 (RFC 826).
+constexpr size_t kArpBytes = 28;  // The size for Ethernet and IPv4 (RFC 826).
 constexpr uint16_t kArpRequest = 1;
 constexpr uint16_t kArpReply = 2;
 
-constexpr size_t kIpv4HeaderBytes = 20;  // Without options.
+constexpr size_t kIpv4HeaderBytes = 20;  // The size without options.
 constexpr size_t kIpv6HeaderBytes = 40;
-constexpr uint8_t kFragmentHeader = 44;  // Of IPv6.
+constexpr uint8_t kFragmentHeader = 44;  // The number of IPv6.
 constexpr uint16_t kDontFragment = 0x4000;
 constexpr uint16_t kFragmentOffset = 0x1FFF;
 constexpr uint8_t kSolicitation = 135;
 constexpr uint8_t kAdvertisement = 136;
 constexpr uint8_t kRedirect = 137;
-constexpr size_t kSolicitationBytes = 24;   // Without options.
-constexpr size_t kAdvertisementBytes = 32;  // With the target link-layer address option.
+constexpr size_t kSolicitationBytes = 24;   // The size without options.
+constexpr size_t kAdvertisementBytes = 32;  // The size with the target link-layer address option.
 
 ip::Address LoadAddress(Bytes bytes, size_t at, size_t length) {
   return ip::Address::FromBytes(bytes.subspan(at, length)).value();
@@ -50,7 +50,7 @@ absl::Status Malformed(std::string_view what) {
 
 absl::StatusOr<ArpMessage> ParseArp(Bytes body) {
   if (body.size() < kArpBytes) return Malformed("ARP message cut short");
-  // Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4.
+  // The hardware type is Ethernet, the protocol type IPv4, the address lengths are 6 and 4.
   if (Load16(body, 0) != 1 || Load16(body, 2) != kIpv4 || body[4] != 6 || body[5] != 4) {
     return Malformed("ARP for something else than IPv4 on Ethernet");
   }
@@ -104,7 +104,8 @@ absl::StatusOr<IpPacket> ParseIpv6(Bytes body) {
   return packet;
 }
 
-// Nothing when `body`, an IPv6 packet that ParseIpv6() accepted, is no neighbour solicitation.
+// Returns nullopt when `body`, an IPv6 packet that ParseIpv6() accepted, is no neighbour
+// solicitation.
 absl::StatusOr<std::optional<NeighbourSolicitation>> ParseSolicitation(Bytes body) {
   const Bytes message = body.subspan(kIpv6HeaderBytes, Load16(body, 4));
   if (body[6] != kIcmpv6 || message.empty() || message[0] != kSolicitation) return std::nullopt;
@@ -184,7 +185,7 @@ std::vector<uint8_t> BuildArpReply(const ArpMessage& request, const ip::MacAddre
   AppendMac(out, request.sender_mac);
   AppendMac(out, mac);
   Append16(out, kArp);
-  Append16(out, 1);  // Ethernet.
+  Append16(out, 1);  // The hardware type is Ethernet.
   Append16(out, kIpv4);
   out.push_back(6);
   out.push_back(4);
@@ -199,9 +200,11 @@ std::vector<uint8_t> BuildArpReply(const ArpMessage& request, const ip::MacAddre
 std::vector<uint8_t> BuildAdvertisement(const NeighbourSolicitation& solicitation,
                                         const ip::MacAddress& asker, const ip::MacAddress& mac) {
   std::vector<uint8_t> message{kAdvertisement, 0, 0, 0};
-  message.insert(message.end(), {0xE0, 0, 0, 0});  // From a router, solicited, overriding.
+  // The flags say: from a router, solicited, overriding.
+  message.insert(message.end(), {0xE0, 0, 0, 0});
   AppendAddress(message, solicitation.target);
-  message.insert(message.end(), {2, 1});  // Target link-layer address, one unit of 8 bytes.
+  // The option is a target link-layer address, one unit of 8 bytes.
+  message.insert(message.end(), {2, 1});
   AppendMac(message, mac);
   CHECK(message.size() == kAdvertisementBytes, "the length written below is right");
   const uint16_t checksum =

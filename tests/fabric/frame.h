@@ -37,10 +37,11 @@ struct NeighbourSolicitation {
 struct IpPacket {
   ip::Address source;
   ip::Address destination;
-  uint8_t hops = 0;  // Its TTL or hop limit.
-  size_t bytes = 0;  // With its header.
+  uint8_t hops = 0;  // The TTL or hop limit.
+  size_t bytes = 0;  // The length with its header.
   bool may_be_fragmented = true;
-  bool may_be_answered = true;  // With an ICMP error: it is none, and no later fragment.
+  // Whether an ICMP error may answer it: it is none, and no later fragment.
+  bool may_be_answered = true;
 
   bool operator==(const IpPacket&) const = default;
 };
@@ -56,20 +57,20 @@ struct Frame {
   ip::MacAddress destination;
   ip::MacAddress source;
   std::variant<ArpMessage, NeighbourSolicitation, IpPacket, OtherPayload> payload;
-  size_t tags = 0;  // VLAN tags before the payload; two at most are read.
+  size_t tags = 0;  // The number of VLAN tags before the payload; two at most are read.
 
   bool operator==(const Frame&) const = default;
 };
 
-// How many VLAN tags `frame` has, of any length and content; two at most are counted.
+// Returns how many VLAN tags `frame` has, of any length and content; two at most are counted.
 size_t CountTags(std::span<const uint8_t> frame);
 
-// Errors: kInvalidArgument (truncated or malformed; the message says what). Bytes behind the end of
-// the IP packet are padding and allowed.
+// Parses a frame. Errors: kInvalidArgument (truncated or malformed; the message says what). Bytes
+// behind the end of the IP packet are padding and allowed.
 absl::StatusOr<Frame> ParseFrame(std::span<const uint8_t> bytes);
 
-// `bytes` with new addresses in its Ethernet header, tags and all else as they are. `bytes` must
-// hold a whole header.
+// Returns `bytes` with new addresses in its Ethernet header, tags and all else as they are. `bytes`
+// must hold a whole header.
 std::vector<uint8_t> Readdress(std::span<const uint8_t> bytes, const ip::MacAddress& destination,
                                const ip::MacAddress& source);
 
@@ -77,10 +78,10 @@ std::vector<uint8_t> Readdress(std::span<const uint8_t> bytes, const ip::MacAddr
 // must parse and have no tag. The checksum of an IPv4 header is adjusted.
 void DecrementHops(std::vector<uint8_t>& frame);
 
-// The answer that `request.target` is at `mac`.
+// Returns the answer that `request.target` is at `mac`.
 std::vector<uint8_t> BuildArpReply(const ArpMessage& request, const ip::MacAddress& mac);
 
-// The answer to `solicitation`, which came from `asker`, that its target is at `mac`.
+// Returns the answer to `solicitation`, which came from `asker`, that its target is at `mac`.
 std::vector<uint8_t> BuildAdvertisement(const NeighbourSolicitation& solicitation,
                                         const ip::MacAddress& asker, const ip::MacAddress& mac);
 

@@ -82,7 +82,7 @@ TEST_P(RefusesFrame, SayingWhy) {
   EXPECT_THAT(std::string(frame.status().message()), testing::HasSubstr(GetParam().message));
 }
 
-// The frame with the byte at `at`, counted behind the Ethernet header, set to `value`.
+// Returns the frame with the byte at `at`, counted behind the Ethernet header, set to `value`.
 FrameBytes With(FrameBytes bytes, size_t at, uint8_t value) {
   bytes[kEthernetHeaderBytes + at] = value;
   return bytes;

@@ -15,7 +15,7 @@ using FrameBytes = std::vector<uint8_t>;
 inline ip::MacAddress Mac(std::string_view text) { return ip::MacAddress::Parse(text).value(); }
 inline ip::Address Ip(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-// The bytes that hexadecimal `text` spells; blanks are skipped.
+// Returns the bytes that hexadecimal `text` spells; blanks are skipped.
 inline FrameBytes Hex(std::string_view text) {
   FrameBytes bytes;
   std::string digits;
@@ -46,14 +46,14 @@ inline FrameBytes Ethernet(std::string_view destination, std::string_view source
   return Wire(Mac(destination)) + Wire(Mac(source)) + Hex(ethertype);
 }
 
-// `operation`: "0001" asks, "0002" answers. The target MAC is left zero.
+// Returns an ARP frame. In `operation`, "0001" asks, "0002" answers. The target MAC is left zero.
 inline FrameBytes Arp(std::string_view operation, std::string_view sender_mac,
                       std::string_view sender, std::string_view target) {
   return Hex("0001 0800 06 04") + Hex(operation) + Wire(Mac(sender_mac)) + Wire(Ip(sender)) +
          Hex("000000000000") + Wire(Ip(target));
 }
 
-// A packet with 8 bytes of UDP, TTL 64.
+// Returns a packet with 8 bytes of UDP, TTL 64.
 inline FrameBytes Ipv4(std::string_view source, std::string_view destination) {
   return Hex("45 00 001c 0001 0000 40 11 0000") + Wire(Ip(source)) + Wire(Ip(destination)) +
          Hex("0035 0035 0008 0000");
@@ -64,7 +64,7 @@ inline FrameBytes Ipv6(std::string_view source, std::string_view destination) {
          Hex("0035 0035 0008 0000");
 }
 
-// With the source link-layer address option, as Linux sends it.
+// Returns a solicitation with the source link-layer address option, as Linux sends it.
 inline FrameBytes Solicitation(std::string_view source, std::string_view target,
                                std::string_view hop_limit) {
   return Hex("60000000 0020 3a") + Hex(hop_limit) + Wire(Ip(source)) + Wire(Ip("ff02::1:ff00:1")) +

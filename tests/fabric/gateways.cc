@@ -9,7 +9,8 @@
 namespace spoke::fabric {
 namespace {
 
-// `address` with all bits behind the first `length` cleared; `length` is 0 to address.bits().
+// Returns `address` with all bits behind the first `length` cleared; `length` is 0 to
+// address.bits().
 ip::Address BaseOf(const ip::Address& address, int length) {
   const auto mask = [](int bits) {
     return bits <= 0 ? uint64_t{0} : ~uint64_t{0} << static_cast<unsigned>(64 - std::min(bits, 64));

@@ -18,25 +18,26 @@ struct Gateway {
   bool operator==(const Gateway&) const = default;
 };
 
-// "ADDRESS/LENGTH", as on the command line: the router's address and the length of its subnet.
-// Errors: kInvalidArgument, with the text.
+// Reads "ADDRESS/LENGTH", as on the command line: the router's address and the length of its
+// subnet. Errors: kInvalidArgument, with the text.
 absl::StatusOr<Gateway> ParseGateway(std::string_view text);
 
 // An immutable value; without gateways it is one flat network, without a router. Thread-safe.
 class Gateways {
  public:
   Gateways() = default;
-  // Errors: kInvalidArgument (two subnets overlap: the message names both).
+  // Builds the gateways. Errors: kInvalidArgument (two subnets overlap: the message names both).
   static absl::StatusOr<Gateways> Build(std::vector<Gateway> all);
 
-  // Whether the router itself has `address`.
+  // Returns whether the router itself has `address`.
   bool Has(const ip::Address& address) const;
 
-  // The router of the subnet that has `address`; nullptr when none has. Valid as long as this.
+  // Returns the router of the subnet that has `address`; nullptr when none has. Valid as long as
+  // this.
   const Gateway* Of(const ip::Address& address) const;
 
-  // Whether a packet from one to the other crosses the router, which takes one from its hops: one
-  // of the two is in no subnet, or they are in different ones.
+  // Returns whether a packet from one to the other crosses the router, which takes one from its
+  // hops: one of the two is in no subnet, or they are in different ones.
   bool AreApart(const ip::Address& one, const ip::Address& other) const;
 
  private:

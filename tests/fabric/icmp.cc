@@ -11,8 +11,8 @@ namespace {
 
 constexpr uint8_t kHops = 64;
 constexpr size_t kIcmpHeaderBytes = 8;
-// What is quoted of a packet: an error is never longer than what every host takes (RFC 1812,
-// section 4.3.2.3, and RFC 4443, section 2.4).
+// The most that is quoted of a packet: an error is never longer than what every host takes (RFC
+// 1812, section 4.3.2.3, and RFC 4443, section 2.4).
 constexpr size_t kMaxQuoteV4 = 576 - 20 - kIcmpHeaderBytes;
 constexpr size_t kMaxQuoteV6 = 1280 - 40 - kIcmpHeaderBytes;
 
@@ -32,7 +32,7 @@ TypeAndCode OfV4(IcmpError error) {
     case IcmpError::kTooBig:
       return {3, 4};
   }
-  return {};  // Not reached: the switch is complete.
+  return {};  // This is not reached: the switch is complete.
 }
 
 TypeAndCode OfV6(IcmpError error) {
@@ -46,7 +46,7 @@ TypeAndCode OfV6(IcmpError error) {
     case IcmpError::kTooBig:
       return {2, 0};
   }
-  return {};  // Not reached: the switch is complete.
+  return {};  // This is not reached: the switch is complete.
 }
 
 // The MTU ends the second word for both families; RFC 4443 has all of that word for it.
@@ -93,7 +93,8 @@ std::vector<uint8_t> BuildIcmpError(IcmpError error, Bytes frame, const ip::Addr
   Store16(message, 2,
           v4 ? InternetChecksum(message) : Icmpv6Checksum(address, sender, Bytes(message)));
 
-  std::vector<uint8_t> out(frame.begin() + 6, frame.begin() + 12);  // To where it came from.
+  // The frame goes to where it came from.
+  std::vector<uint8_t> out(frame.begin() + 6, frame.begin() + 12);
   AppendMac(out, mac);
   Append16(out, v4 ? kIpv4 : kIpv6);
   if (v4) {

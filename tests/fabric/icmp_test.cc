@@ -43,7 +43,7 @@ TEST(BuildIcmpError, QuotesAnIpv6Packet) {
 struct KindCase {
   std::string name;
   IcmpError error;
-  FrameBytes v4;  // Type and code.
+  FrameBytes v4;  // The first bytes are type and code.
   FrameBytes v6;
   uint16_t mtu;
 };
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(BuildIcmpError, IsNeverLongerThanEveryHostTakes) {
   FrameBytes v4 = V4() + FrameBytes(2000, 0x55);
-  v4[14 + 2] = 0x07;  // A total length of 0x071c.
+  v4[14 + 2] = 0x07;  // The total length is 0x071c.
   FrameBytes v6 = V6() + FrameBytes(2000, 0x55);
   v6[14 + 4] = 0x07;
   EXPECT_EQ(ErrorOf(IcmpError::kTooBig, v4, "10.0.0.1").size(), 14U + 576U);

@@ -1,5 +1,5 @@
-// spoke-fabric: a switch in user space that treats hosts as Azure's virtual network does, for tests
-// and the demo. decide.h says how.
+// The program spoke-fabric: a switch in user space that treats hosts as Azure's virtual network
+// does, for tests and the demo. decide.h says how.
 #include <cstdio>
 #include <exception>
 #include <string>

@@ -1,4 +1,4 @@
-// Which NIC holds which address: what a cloud's fabric knows. Pure.
+// The NIC that holds each address: what a cloud's fabric knows. Pure.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ struct Nic {
   bool operator==(const Nic&) const = default;
 };
 
-// "NAME=DEVICE,MAC,PRIMARY_ADDRESS[,ADDRESS...]", as on the command line.
-// Errors: kInvalidArgument, with the text.
+// Reads "NAME=DEVICE,MAC,PRIMARY_ADDRESS[,ADDRESS...]", as on the command line. Errors:
+// kInvalidArgument, with the text.
 absl::StatusOr<Nic> ParseNic(std::string_view text);
 
 // A line of the attachments file: `addresses` are on the NIC whose MAC is `mac`.
 struct Attachment {
-  int line = 0;  // Where it was read, from 1.
+  int line = 0;  // The line where it was read, from 1.
   ip::Prefix addresses;
   ip::MacAddress mac;
   std::string node;
@@ -47,19 +47,19 @@ absl::StatusOr<std::vector<Attachment>> ParseAttachments(std::string_view text);
 // An immutable value: a change is a new table. Thread-safe.
 class NicTable {
  public:
-  // Attachments to a MAC that is none of `nics` are left out: the node is not plugged in here.
-  // The same address twice on one NIC counts once.
-  // Errors: kInvalidArgument (an address on two NICs: the message names both; a name, device or MAC
-  // used twice; a block that partly covers what its NIC holds already).
+  // Builds a table. Attachments to a MAC that is none of `nics` are left out: the node is not
+  // plugged in here. The same address twice on one NIC counts once. Errors: kInvalidArgument (an
+  // address on two NICs: the message names both; a name, device or MAC used twice; a block that
+  // partly covers what its NIC holds already).
   static absl::StatusOr<NicTable> Build(std::vector<Nic> nics,
                                         const std::vector<Attachment>& attachments);
 
   const std::vector<Nic>& nics() const { return nics_; }
 
-  // Index into nics(), or nothing when no NIC holds `address`.
+  // Returns the index into nics(), or nullopt when no NIC holds `address`.
   std::optional<size_t> HolderOf(const ip::Address& address) const;
 
-  // How many addresses and blocks are held.
+  // Returns how many addresses and blocks are held.
   size_t size() const { return held_.size(); }
 
   // The attachments that were left out.
@@ -69,7 +69,7 @@ class NicTable {
   struct Held {
     ip::Prefix addresses;
     size_t nic = 0;
-    std::string where;  // For messages: what put it there.
+    std::string where;  // The words for messages: what put it there.
   };
 
   explicit NicTable(std::vector<Nic> nics) : nics_(std::move(nics)) {}
@@ -77,7 +77,7 @@ class NicTable {
   absl::Status Add(const ip::Prefix& addresses, size_t nic, std::string where);
 
   std::vector<Nic> nics_;
-  std::map<ip::Address, Held> held_;  // By first address; no two overlap.
+  std::map<ip::Address, Held> held_;  // The holders by first address; no two overlap.
   std::vector<Attachment> left_out_;
 };
 

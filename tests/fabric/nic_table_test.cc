@@ -67,10 +67,11 @@ TEST(ParseAttachments, NamesTheFirstBadLine) {
 }
 
 TEST(NicTable, FindsTheHolder) {
-  const auto table = NicTable::Build(
-      {kNode1, kNode2}, {{1, Block("10.0.64.1/32"), kNode1.mac, "node1"},
-                         {2, Block("10.0.64.16/28"), kNode2.mac, "node2"},
-                         {3, Block("10.0.0.5/32"), kNode2.mac, "node2"}});  // Its own, once more.
+  const auto table =
+      NicTable::Build({kNode1, kNode2}, {{1, Block("10.0.64.1/32"), kNode1.mac, "node1"},
+                                         {2, Block("10.0.64.16/28"), kNode2.mac, "node2"},
+                                         // This is its own, once more.
+                                         {3, Block("10.0.0.5/32"), kNode2.mac, "node2"}});
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->HolderOf(Ip("10.0.0.4")), 0U);
   EXPECT_EQ(table->HolderOf(Ip("fd00::4")), 0U);
@@ -107,7 +108,7 @@ TEST(NicTable, AnAddressOnTwoNicsIsAnErrorThatNamesBoth) {
 TEST(NicTable, RefusesClashes) {
   const ip::MacAddress& mac1 = kNode1.mac;
   const ip::MacAddress& mac2 = kNode2.mac;
-  // A block around another NIC's address, from either side, and one around its own.
+  // The block is around another NIC's address, from either side, or around its own.
   EXPECT_FALSE(NicTable::Build({kNode1, kNode2}, {{1, Block("10.0.0.0/29"), mac2, "node2"}}).ok());
   EXPECT_FALSE(NicTable::Build({kNode1, kNode2}, {{1, Block("10.0.64.0/28"), mac1, "node1"},
                                                   {2, Block("10.0.64.9/32"), mac2, "node2"}})

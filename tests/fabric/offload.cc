@@ -7,13 +7,13 @@
 namespace spoke::fabric {
 namespace {
 
-// Where the fields of struct virtio_net_hdr are.
+// The places of the fields of struct virtio_net_hdr.
 constexpr size_t kFlagsAt = 0;
 constexpr size_t kTypeAt = 1;
 constexpr size_t kSegmentSizeAt = 4;
 constexpr size_t kChecksumStartAt = 6;
-constexpr uint8_t kNeedsChecksum = 1;  // VIRTIO_NET_HDR_F_NEEDS_CSUM
-// VIRTIO_NET_HDR_GSO_*
+constexpr uint8_t kNeedsChecksum = 1;  // The flag VIRTIO_NET_HDR_F_NEEDS_CSUM.
+// The types VIRTIO_NET_HDR_GSO_*.
 constexpr uint8_t kNone = 0;
 constexpr uint8_t kTcpV4 = 1;
 constexpr uint8_t kTcpV6 = 4;

@@ -6,8 +6,8 @@
 namespace spoke::fabric {
 namespace {
 
-// As the kernel writes it on a little-endian machine: a checksum to be filled in, segments of 1448
-// bytes, the transport's header 34 bytes into the frame.
+// Returns the header as the kernel writes it on a little-endian machine: a checksum to be filled
+// in, segments of 1448 bytes, the transport's header 34 bytes into the frame.
 Offload Segments(uint8_t type) { return {1, type, 0xFF, 0, 0xA8, 0x05, 34, 0, 16, 0}; }
 
 // A frame of which only the length of the TCP header, 32 bytes, is told.
@@ -19,9 +19,9 @@ FrameBytes TcpFrame() {
 
 TEST(SegmentBytes, AreHeadersAndPayloadOfOneSegment) {
   EXPECT_EQ(SegmentBytes(Segments(1), TcpFrame()), 20U + 32U + 1448U);
-  EXPECT_EQ(SegmentBytes(Segments(0x81), TcpFrame()), 20U + 32U + 1448U);  // With ECN.
+  EXPECT_EQ(SegmentBytes(Segments(0x81), TcpFrame()), 20U + 32U + 1448U);  // This is with ECN.
   EXPECT_EQ(SegmentBytes(Segments(4), TcpFrame()), 20U + 32U + 1448U);
-  EXPECT_EQ(SegmentBytes(Segments(5), TcpFrame()), 20U + 8U + 1448U);  // UDP.
+  EXPECT_EQ(SegmentBytes(Segments(5), TcpFrame()), 20U + 8U + 1448U);  // This is UDP.
 }
 
 TEST(SegmentBytes, AreNoneForAPlainFrameOrOneCutShort) {

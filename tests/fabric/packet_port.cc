@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMaxFrameBytes = (64UL << 10) + 256;
 constexpr size_t kTagBytes = 4;
 constexpr size_t kMacsBytes = 12;
-// Room for a burst of 64 KiB segments while another process has the processor.
+// The room for a burst of 64 KiB segments while another process has the processor.
 constexpr int kSocketBufferBytes = 16 << 20;
 
 absl::Status SetOption(int fd, int level, int name, int value, const char* what) {

@@ -20,30 +20,32 @@
 
 namespace spoke::fabric {
 
-// Not thread-safe.
+// The port. Not thread-safe.
 class PacketPort {
  public:
   // Takes all frames that arrive at `device` of the current network namespace from now on.
   // Errors: kNotFound (no such device); kPermissionDenied; as errno says.
   static absl::StatusOr<PacketPort> Open(const std::string& device);
 
-  // Readable when a frame waits.
+  // Returns a descriptor that is readable when a frame waits.
   int fd() const { return fd_.get(); }
 
   struct Received {
     Offload offload;
-    std::span<const uint8_t> frame;  // Valid until the next call.
+    std::span<const uint8_t> frame;  // The frame, valid until the next call.
   };
 
-  // The next frame, with its VLAN tags; nothing when none waits, or when the one that did is not
-  // for the fabric (one that we sent ourselves, one longer than any that a device can make).
+  // Returns the next frame, with its VLAN tags; nothing when none waits, or when the one that did
+  // is not for the fabric (one that we sent ourselves, one longer than any that a device can make).
   // Errors: kUnavailable (the device is down: later frames may still come); kInternal.
   absl::StatusOr<std::optional<Received>> Receive();
 
-  // Errors: kResourceExhausted (the device's queue is full); kUnavailable (it is down); kInternal.
+  // Sends a frame. Errors: kResourceExhausted (the device's queue is full); kUnavailable (it is
+  // down); kInternal.
   absl::Status Send(const Offload& offload, std::span<const uint8_t> frame);
 
-  // Frames lost because they came faster than Receive() was called, since the last call.
+  // Returns the frames lost because they came faster than Receive() was called, since the last
+  // call.
   uint64_t TakeOverflowed();
 
  private:
@@ -51,7 +53,7 @@ class PacketPort {
 
   std::string device_;
   os::UniqueFd fd_;
-  std::vector<uint8_t> buffer_;  // With room in front for a tag.
+  std::vector<uint8_t> buffer_;  // The buffer has room in front for a tag.
 };
 
 }  // namespace spoke::fabric

@@ -20,7 +20,7 @@
 namespace spoke::fabric {
 namespace {
 
-// Frames taken from one port before the others have their turn.
+// The most frames taken from one port before the others have their turn.
 constexpr int kBurst = 64;
 
 void Report(std::string_view what) {
@@ -46,7 +46,7 @@ absl::StatusOr<Switch> Switch::Open(SwitchOptions options) {
   }
   RETURN_IF_ERROR(fabric.OpenSignals());
   if (!fabric.options_.attachments_path.empty()) {
-    // Watched before it is read: a change in between is read twice, never missed.
+    // The file is watched before it is read: a change in between is read twice, never missed.
     RETURN_IF_ERROR(fabric.WatchAttachments());
     fabric.LoadAttachments();
   }
@@ -80,7 +80,7 @@ absl::Status Switch::WatchAttachments() {
 void Switch::LoadAttachments() {
   const std::string& path = options_.attachments_path;
   const absl::StatusOr<std::string> text = os::ReadFile(path);
-  if (absl::IsNotFound(text.status())) return;  // Not written yet.
+  if (absl::IsNotFound(text.status())) return;  // The file is not written yet.
   const auto load = [&]() -> absl::StatusOr<NicTable> {
     RETURN_IF_ERROR(text.status());
     ASSIGN_OR_RETURN(const std::vector<Attachment> attachments, ParseAttachments(*text));
@@ -126,7 +126,7 @@ void Switch::HandleDirectoryEvents() {
 void Switch::Send(size_t nic, const Offload& offload, const std::vector<uint8_t>& frame) {
   const absl::Status status = ports_[nic].Send(offload, frame);
   if (status.ok()) return;
-  // As on a real wire: what does not fit, or meets a device that is down, is lost.
+  // This is as on a real wire: what does not fit, or meets a device that is down, is lost.
   ++counters_.send_failed;
   if (absl::IsInternal(status)) Report(base::MessageOf(status));
 }
@@ -203,7 +203,7 @@ absl::Status Switch::Run() {
         return absl::OkStatus();
       }
     }
-    // The table first: what was attached before a frame was sent must count for it.
+    // The table comes first: what was attached before a frame was sent must count for it.
     if (waits[ports_.size() + 1].revents != 0) HandleDirectoryEvents();
     for (size_t nic = 0; nic < ports_.size(); ++nic) {
       if (waits[nic].revents != 0) DrainPort(nic);

@@ -17,11 +17,11 @@ namespace spoke::fabric {
 struct SwitchOptions {
   std::vector<Nic> nics;
   Rules rules;
-  std::string attachments_path;  // Empty: none.
-  std::string stats_path;        // Empty: none.
+  std::string attachments_path;  // The path; empty: none.
+  std::string stats_path;        // The path; empty: none.
 };
 
-// Not thread-safe.
+// The switch. Not thread-safe.
 class Switch {
  public:
   // Opens a port on the device of each NIC and reads the attachments, if the file is there. Blocks
@@ -43,15 +43,15 @@ class Switch {
   void DrainPort(size_t nic);
   void Apply(size_t from, const Offload& offload, const Decision& decision);
   void Send(size_t nic, const Offload& offload, const std::vector<uint8_t>& frame);
-  // Whether the signals that wait ask to end.
+  // Returns whether the signals that wait ask to end.
   absl::StatusOr<bool> HandleSignals();
   void HandleDirectoryEvents();
   void WriteStats();
 
   SwitchOptions options_;
   NicTable table_;
-  std::vector<PacketPort> ports_;  // One for each NIC of table_, in its order.
-  os::UniqueFd directory_;         // inotify on the attachments file's directory.
+  std::vector<PacketPort> ports_;  // The ports, one for each NIC of table_, in its order.
+  os::UniqueFd directory_;         // The inotify on the attachments file's directory.
   os::UniqueFd signals_;
   Counters counters_;
 };

@@ -16,7 +16,7 @@ using Bytes = std::span<const uint8_t>;
 inline constexpr uint16_t kIpv4 = 0x0800;
 inline constexpr uint16_t kArp = 0x0806;
 inline constexpr uint16_t kIpv6 = 0x86DD;
-inline constexpr uint8_t kIcmpv4 = 1;  // As the protocol of an IPv4 packet.
+inline constexpr uint8_t kIcmpv4 = 1;  // The number as the protocol of an IPv4 packet.
 inline constexpr uint8_t kIcmpv6 = 58;
 
 inline uint16_t Load16(Bytes bytes, size_t at) {
@@ -43,10 +43,10 @@ inline void AppendAddress(std::vector<uint8_t>& out, const ip::Address& address)
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-// The Internet checksum (RFC 1071) of `covered`, in which the checksum's own field is zero.
+// Returns the Internet checksum (RFC 1071) of `covered`, in which the checksum's own field is zero.
 uint16_t InternetChecksum(Bytes covered);
 
-// The checksum of RFC 4443, section 2.3, over `message`, whose checksum field is zero.
+// Returns the checksum of RFC 4443, section 2.3, over `message`, whose checksum field is zero.
 uint16_t Icmpv6Checksum(const ip::Address& source, const ip::Address& destination, Bytes message);
 
 }  // namespace spoke::fabric

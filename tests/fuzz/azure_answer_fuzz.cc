@@ -1,6 +1,6 @@
-// What may come back from Azure, or from whatever answers in its place: never a crash, never a PUT
-// that takes off what is not ours, never a URL that leads elsewhere. The first byte picks who reads
-// the rest.
+// Feeds what may come back from Azure, or from whatever answers in its place: never a crash, never
+// a PUT that takes off what is not ours, never a URL that leads elsewhere. The first byte picks who
+// reads the rest.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What a runtime may send the plugin: never a crash, and never anything but a request that the
-// agent can read, or an error that is one JSON object.
+// Feeds what a runtime may send the plugin: never a crash, and never anything but a request that
+// the agent can read, or an error that is one JSON object.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

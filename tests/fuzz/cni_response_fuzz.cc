@@ -1,5 +1,5 @@
-// What the agent may answer the plugin, decoded by the plugin's own codec: never a crash, and what
-// it takes, protobuf takes for the same.
+// Feeds what the agent may answer the plugin, decoded by the plugin's own codec: never a crash, and
+// what it takes, protobuf takes for the same.
 #include <cstddef>
 #include <cstdint>
 #include <string>

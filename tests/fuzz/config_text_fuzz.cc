@@ -39,7 +39,8 @@ void ReadFields(const ConfigMap& map) {
         "no duration outside its limits is taken");
 }
 
-// Reads the keys that are there, as maps whose keys are data do. Not deeper: ReadAll() does that.
+// Reads the keys that are there, as maps whose keys are data do. It goes no deeper: ReadAll() does
+// that.
 void ReadOwnKeys(const ConfigMap& map) {
   for (const std::string& key : map.Keys()) {
     CHECK(map.Has(key), "a listed key is there");
@@ -74,7 +75,7 @@ void CheckMessage(const std::string& message, long lines_in_file) {
   long previous = 1;
   while (std::getline(stream, line)) {
     CHECK(line.starts_with(kFile) && line[kFile.size()] == ':', "a mistake names the file");
-    if (line.find(": and ") == kFile.size()) continue;  // "FILE: and 3 more"
+    if (line.find(": and ") == kFile.size()) continue;  // The line is "FILE: and 3 more".
     const long number = std::strtol(line.c_str() + kFile.size() + 1, nullptr, 10);
     CHECK(number >= previous && number <= lines_in_file, "mistakes are ordered, in the file");
     previous = number;

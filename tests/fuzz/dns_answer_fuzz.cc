@@ -1,5 +1,5 @@
-// What may come from a DNS server, or from whoever passes for one: never a crash, names that can be
-// compared, and a table within its bounds.
+// Feeds what may come from a DNS server, or from whoever passes for one: never a crash, names that
+// can be compared, and a table within its bounds.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

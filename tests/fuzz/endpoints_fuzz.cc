@@ -1,4 +1,4 @@
-// What a NAT host's file of endpoints may hold: refused, or rules that name what is there.
+// Feeds what a NAT host's file of endpoints may hold: refused, or rules that name what is there.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// What a guest may send into the fabric, and what may stand in its attachments file: never a crash,
-// and nothing is forwarded to a NIC that is not there.
+// Feeds what a guest may send into the fabric, and what may stand in its attachments file: never a
+// crash, and nothing is forwarded to a NIC that is not there.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// What a damaged store may hold of the past: never a crash, and a chunk that is accepted survives a
-// round trip.
+// Feeds what a damaged store may hold of the past: never a crash, and a chunk that is accepted
+// survives a round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

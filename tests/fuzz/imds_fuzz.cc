@@ -1,4 +1,5 @@
-// What may come from the metadata service's address: never a crash, and nothing above the limits.
+// Feeds what may come from the metadata service's address: never a crash, and nothing above the
+// limits.
 #include <cstddef>
 #include <cstdint>
 

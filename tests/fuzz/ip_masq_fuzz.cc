@@ -1,5 +1,5 @@
-// What somebody may write into ip-masq-agent's files: taken or refused, and the same file twice
-// says what it says once.
+// Feeds what somebody may write into ip-masq-agent's files: taken or refused, and the same file
+// twice says what it says once.
 #include <cstddef>
 #include <cstdint>
 #include <string>

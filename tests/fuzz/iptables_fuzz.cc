@@ -1,5 +1,5 @@
-// What iptables-save prints, and what the kernel says of rules: never a crash; what was read is
-// printed so that reading it gives the same, and becomes labels that Prometheus takes.
+// Feeds what iptables-save prints, and what the kernel says of rules: never a crash; what was read
+// is printed so that reading it gives the same, and becomes labels that Prometheus takes.
 #include <cstddef>
 #include <cstdint>
 #include <span>

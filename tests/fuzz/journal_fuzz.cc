@@ -1,4 +1,5 @@
-// What a damaged tmpfs may hold: never a crash, and what was read can be written and read again.
+// Feeds what a damaged tmpfs may hold: never a crash, and what was read can be written and read
+// again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

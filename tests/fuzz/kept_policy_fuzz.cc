@@ -1,5 +1,5 @@
-// What a damaged tmpfs may hold in the policy's place: never a crash, and a policy that is read can
-// be written and read again.
+// Feeds what a damaged tmpfs may hold in the policy's place: never a crash, and a policy that is
+// read can be written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
-// What machines of a network may send: never a crash, and whatever is taken for a claim names one
-// machine and one address; what this node asks and answers reads as it was meant.
+// Feeds what machines of a network may send: never a crash, and whatever is taken for a claim names
+// one machine and one address; what this node asks and answers reads as it was meant.
 #include <cstddef>
 #include <cstdint>
 #include <span>

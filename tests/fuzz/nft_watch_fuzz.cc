@@ -1,5 +1,5 @@
-// What comes by nfnetlink's multicast group of nf_tables: never a crash, and a message more in
-// front of it that is of ours makes it ours.
+// Feeds what comes by nfnetlink's multicast group of nf_tables: never a crash, and a message more
+// in front of it that is of ours makes it ours.
 #include <cstddef>
 #include <cstdint>
 #include <vector>

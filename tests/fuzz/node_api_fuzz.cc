@@ -1,6 +1,6 @@
-// What an agent may send the server, and a server its agent: never a crash, whatever is taken; a
-// value that was taken comes through the codec unchanged; nobody is given more than there is, no
-// memory is filled, and what is answered is answered wholly.
+// Feeds what an agent may send the server, and a server its agent: never a crash, whatever is
+// taken; a value that was taken comes through the codec unchanged; nobody is given more than there
+// is, no memory is filled, and what is answered is answered wholly.
 #include <cstddef>
 #include <cstdint>
 #include <string>

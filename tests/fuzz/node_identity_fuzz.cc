@@ -1,4 +1,5 @@
-// What a certificate's URIs may say of a node: never a crash, and never another node's labels.
+// Feeds what a certificate's URIs may say of a node: never a crash, and never another node's
+// labels.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// What a damaged store may hold: never a crash, and a record that is accepted survives a round
-// trip.
+// Feeds what a damaged store may hold: never a crash, and a record that is accepted survives a
+// round trip.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

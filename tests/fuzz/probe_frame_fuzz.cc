@@ -1,5 +1,5 @@
-// What may arrive at the NIC while an address is being proven: never a crash, and a frame is not
-// both an echo reply and an ARP reply.
+// Feeds what may arrive at the NIC while an address is being proven: never a crash, and a frame is
+// not both an echo reply and an ARP reply.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// What the API server's address may answer about tokens, pods and nodes: never a crash, nothing
-// above the limits, and nobody is who the answer does not name.
+// Feeds what the API server's address may answer about tokens, pods and nodes: never a crash,
+// nothing above the limits, and nobody is who the answer does not name.
 #include <cstddef>
 #include <cstdint>
 

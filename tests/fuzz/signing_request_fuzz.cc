@@ -1,5 +1,5 @@
-// What anybody on the network may send to have signed: never a crash, and what is taken is a key
-// that an authority signs.
+// Feeds what anybody on the network may send to have signed: never a crash, and what is taken is a
+// key that an authority signs.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,6 +1,6 @@
-// What an agent may show as the token of a store: never a crash, and only what the key has signed
-// is taken. Text of any form is also tried as if it had been signed; a mark that is read from it is
-// the same when it is written and read again.
+// Feeds what an agent may show as the token of a store: never a crash, and only what the key has
+// signed is taken. Text of any form is also tried as if it had been signed; a mark that is read
+// from it is the same when it is written and read again.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// What the agent reads as a request, from the plugin's socket or from a file that a DEL has left:
-// never a crash, and what is taken makes sense.
+// Feeds what the agent reads as a request, from the plugin's socket or from a file that a DEL has
+// left: never a crash, and what is taken makes sense.
 #include <cstddef>
 #include <cstdint>
 #include <string>

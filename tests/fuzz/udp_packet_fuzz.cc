@@ -1,4 +1,4 @@
-// What may pass by the node from port 53: never a crash, and a payload inside of the packet.
+// Feeds what may pass by the node from port 53: never a crash, and a payload inside of the packet.
 #include <cstddef>
 #include <cstdint>
 

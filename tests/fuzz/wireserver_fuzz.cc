@@ -1,5 +1,5 @@
-// What may come from the wire server's address: never a crash, and every NIC that is read is found
-// by its MAC.
+// Feeds what may come from the wire server's address: never a crash, and every NIC that is read is
+// found by its MAC.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
-// What an agent that lies, or floods, can do to others: nothing. The real server over TLS, with an
-// honest node beside the hostile one; and an operator sees who it is.
+// Tests that an agent that lies, or floods, can do nothing to others. The real server runs over
+// TLS, with an honest node beside the hostile one; and an operator sees who it is.
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -32,8 +32,8 @@ constexpr std::string_view kSettings =
     "pools: [{name: shared, cidr: 10.60.0.0/24}]\n"
     "node_addresses: {min: 4, batch: 4, spare: 0.5, max: 16}\n"
     "cooldown: 1s\n";
-constexpr uint64_t kMost = 16;     // Addresses of one node.
-constexpr uint64_t kMachines = 4;  // With addresses, under one name.
+constexpr uint64_t kMost = 16;     // The addresses of one node.
+constexpr uint64_t kMachines = 4;  // The machines with addresses, under one name.
 constexpr const char* kServerName = "spoke-ipam-server";
 constexpr const char* kInstance = "/subscriptions/s/instances/";
 
@@ -74,8 +74,8 @@ class HostileAgent : public testing::Test {
     ASSERT_TRUE(os::WriteFileAtomic(directory_.File(name), text, os::Durability::kVisible).ok());
   }
 
-  // With a certificate as enrollment makes it for a node with these labels; `instance`: where it
-  // runs, which is its name's unless said.
+  // Connects with a certificate as enrollment makes it for a node with these labels; `instance` is
+  // where it runs, which is its name's unless said.
   std::unique_ptr<HostileNode> Connect(const std::string& node,
                                        std::map<std::string, std::string> labels = {}) {
     const ipam::NodeFacts facts{.name = node,
@@ -128,7 +128,8 @@ class HostileAgent : public testing::Test {
     const json shown = Ask({"node", "show", node});
     return shown.value("attached", uint64_t{0}) + shown.value("attaching", uint64_t{0});
   }
-  // Whether the honest node has what it had, hears and is heard, and a new one gets its share.
+  // Returns whether the honest node has what it had, hears and is heard, and a new one gets its
+  // share.
   void ExpectOthersAreWell() {
     EXPECT_EQ(AttachedOf("honest"), 4U);
     v1::AgentMessage report;
@@ -157,7 +158,7 @@ TEST_F(HostileAgent, AnInstanceThatItsCertificateDoesNotNameIsRefused) {
   v1::Hello forged = HelloOf("hostile");
   forged.set_instance(std::string(kInstance) + "honest");
   EXPECT_TRUE(absl::IsPermissionDenied(Connect("hostile")->Greet(forged).status()));
-  // Nor with a certificate that an operator has made, which names none.
+  // A certificate that an operator has made, which names none, does not help either.
   const auto told = ConnectWith("hostile", {})->Greet(forged);
   EXPECT_TRUE(absl::IsPermissionDenied(told.status())) << told.status();
   EXPECT_THAT(std::string(told.status().message()), HasSubstr("node honest"));

@@ -11,7 +11,7 @@
 namespace spoke::hostile {
 namespace {
 
-// Of a whole stream: no test waits longer for a server that does not answer.
+// The time for a whole stream: no test waits longer for a server that does not answer.
 constexpr absl::Duration kPatience = absl::Seconds(60);
 
 }  // namespace

@@ -21,20 +21,20 @@ struct Credentials {
 };
 Credentials Enrolled(const tls::Authority& authority, const tls::Subject& subject);
 
-// One stream. Not thread-safe. Ends with the object.
+// One stream. Not thread-safe. It ends with the object.
 class HostileNode {
  public:
-  // `target`: the server, whose certificate must bear `server_name`.
+  // Connects to `target`, the server, whose certificate must bear `server_name`.
   HostileNode(const std::string& target, const std::string& server_name, const std::string& ca,
               const Credentials& credentials);
   HostileNode(const HostileNode&) = delete;
   HostileNode& operator=(const HostileNode&) = delete;
   ~HostileNode();
 
-  // False: the stream is over.
+  // Returns false when the stream is over.
   bool Say(const v1::AgentMessage& message);
-  // The next message that `wanted` is true for; the others are passed over, but a DesiredState is
-  // acknowledged. nullopt: the stream ended.
+  // Returns the next message that `wanted` is true for; the others are passed over, but a
+  // DesiredState is acknowledged. nullopt: the stream ended.
   template <typename Wanted>
   std::optional<v1::ServerMessage> Hear(const Wanted& wanted) {
     v1::ServerMessage message;
@@ -47,7 +47,7 @@ class HostileNode {
   // Says hello, and waits until the server has listed so many addresses. Returns their bytes.
   // Errors: as the server ends the stream.
   absl::StatusOr<std::vector<std::string>> Greet(const v1::Hello& hello, size_t addresses = 0);
-  // Likewise when no welcome is expected: how the stream ends.
+  // Returns how the stream ends, when no welcome is expected.
   absl::Status End();
 
  private:

@@ -71,7 +71,7 @@ KUSTOMIZATION
 # server_ctl ARGUMENTS...: spokectl, where the server runs.
 server_ctl() { kube -n "$SYSTEM" exec -i spoke-ipam-server-0 -- /usr/bin/spokectl "$@"; }
 
-# What the node has, for a comparison: nothing that changes by itself.
+# Prints what the node has, for a comparison: nothing that changes by itself.
 _listing() {
   # shellcheck disable=SC2016  # Expanded by the inner shell.
   lab_node_exec "$1" bash -c '

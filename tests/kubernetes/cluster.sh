@@ -128,7 +128,7 @@ CONFIG
 # registers and stays NotReady.
 kube_node_up() {
   local node=$1
-  # As bare as a new machine: what the lab has prepared for Spoke is not there.
+  # The node is as bare as a new machine: what the lab has prepared for Spoke is not there.
   lab_node_exec "$node" bash -c 'rm -f /opt/cni/bin/spoke; rmdir /run/spoke' || return 1
   _kube_hide_sysctls "$node" || return 1
   _kube_copy "$node" ca.crt || return 1

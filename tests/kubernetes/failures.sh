@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What may happen to a cluster, and its end: a function a case. To be sourced by cases.sh.
+# Tests of what may happen to a cluster, and its end: a function a case. To be sourced by cases.sh.
 
 # _ping_start POD ADDRESS: 20 pings a second until _ping_lost.
 _ping_start() {

@@ -98,7 +98,7 @@ main() {
   kube exec "$(_pod web1)" -- tail -n 2 /tmp/pings |
     awk '/packets transmitted/ && $1 > 0 {print "figure lost_pings", $1 - $4; found = 1}
       END {if (!found) {print "no ping was counted" >"/dev/stderr"; exit 1}}'
-  # Where the stock chain counts its addresses.
+  # The place where the stock chain counts its addresses.
   for node in "${LAB_NODES[@]}"; do
     lab_node_exec "$node" rm -rf /run/host-local
   done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the containers of the manifests and of the chart may do: no more than they need, and the agent no
-# more than its systemd unit lets it. A manifest that gives more is refused.
+# Tests what the containers of the manifests and of the chart may do: no more than they need, and the
+# agent no more than its systemd unit lets it. A manifest that gives more is refused.
 # usage: rights_test.sh
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,7 +26,7 @@ refused() {
   [[ $said == *"$3"* && $said != *$'\n'* ]] || fail "of \"$2\" it says: $said"
 }
 
-# By what systemd itself reads: the last line counts, and words may be anywhere.
+# Reads what systemd itself reads: the last line counts, and words may be anywhere.
 capabilities=$(sed -n 's/^CapabilityBoundingSet=//p' "$root/conf/systemd/spoke-netagent.service" |
   tail -n 1 | sed 's/CAP_//g' | tr ' ' '\n' | sort | paste -s -d ,)
 [[ $capabilities == *,* ]] || fail "the unit has the capabilities \"$capabilities\""

@@ -1,4 +1,4 @@
-// Elements of maps in the kernel.
+// Tests of elements of maps in the kernel.
 #include <bpf/bpf.h>
 
 #include <cerrno>
@@ -37,7 +37,7 @@ class ForEachElementTest : public ::testing::Test {
     }
   }
 
-  // How often each key was seen; with values other than those of Fill() the test fails.
+  // Returns how often each key was seen; with values other than those of Fill() the test fails.
   template <typename Value>
   std::map<uint32_t, int> Seen(uint32_t at_once = kElementsAtOnce) {
     std::map<uint32_t, int> seen;
@@ -68,13 +68,13 @@ TEST_F(ForEachElementTest, SeesEachElementOnce) {
   }
 }
 
-// Of 4,096 elements in as many buckets, some are in one.
+// Some of 4,096 elements in as many buckets are in one.
 TEST_F(ForEachElementTest, ReadsABucketThatIsLargerThanWhatItAsksForAtOnce) {
   Fill<uint64_t>(kMost);
   EXPECT_EQ(Seen<uint64_t>(/*at_once=*/1), EachOnce(kMost));
 }
 
-// Of maps of devices the kernel hands out one element at a time.
+// The kernel hands out the elements of maps of devices one at a time.
 TEST_F(ForEachElementTest, ReadsMapsThatHaveNoBatches) {
   Make(BPF_MAP_TYPE_DEVMAP_HASH, sizeof(uint32_t));
   ASSERT_TRUE(map_.valid()) << std::strerror(errno);
@@ -85,7 +85,7 @@ TEST_F(ForEachElementTest, ReadsMapsThatHaveNoBatches) {
 
 TEST_F(ForEachElementTest, SaysWhatItCannotRead) {
   const auto each = [](const uint32_t&, const uint32_t&) { ADD_FAILURE() << "nothing is there"; };
-  for (const int map : {-1, map_.get()}) {  // No map, and one with other values.
+  for (const int map : {-1, map_.get()}) {  // One is no map, the other has other values.
     const absl::Status status = ForEachElement<uint32_t, uint32_t>(map, "read a map", each);
     EXPECT_TRUE(absl::IsInternal(status)) << status;
     EXPECT_EQ(status.message().substr(0, 12), "read a map: ");

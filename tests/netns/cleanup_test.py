@@ -37,7 +37,7 @@ RULES = """
 ip rule add pref 8310 from 192.0.2.9 table 100 protocol 4
 ip rule add pref 9000 from 192.0.2.8 table 101 protocol 83
 """
-# What the agent makes only where there are gateways, several NICs or limits, as it makes it.
+# Makes what the agent makes only where there are gateways, several NICs or limits, as it makes it.
 RARE = """
 ip rule add pref 8290 fwmark 8/0x3f table 83108 protocol 83
 ip route add default via 10.250.0.1 dev eth0 table 83108 proto 83 onlink
@@ -199,7 +199,7 @@ def main():
     programs = os.path.abspath(sys.argv[1])
     enter_node()
     os.environ["PATH"] += ":/usr/sbin:/sbin"
-    # What the agent sets stays, and with it what the kernel makes of it.
+    # The agent's settings stay, and with them what the kernel makes of them.
     for setting in ("net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"):
         World.write(f"/proc/sys/{setting}", "1")
     with tempfile.TemporaryDirectory(dir="/run") as scratch:

@@ -1,5 +1,5 @@
-// The installer on file systems that are full or read-only: mounts in a namespace of the test's
-// own.
+// Tests of the installer on file systems that are full or read-only: mounts in a namespace of the
+// test's own.
 #include "netagent/cni/cni_installer.h"
 
 #include <sched.h>
@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 const absl::Time kNow = absl::UnixEpoch() + absl::Hours(24);
 
-// `body` on a thread that has its own mounts.
+// Runs `body` on a thread that has its own mounts.
 template <typename Body>
 void WithOwnMounts(const Body& body) {
   std::thread([&] {
@@ -35,7 +35,7 @@ void WithOwnMounts(const Body& body) {
   }).join();
 }
 
-// With NetnsTest for its word on whether namespaces can be made.
+// This is a NetnsTest for its word on whether namespaces can be made.
 class CniInstallerMountTest : public testing_support::NetnsTest {
  protected:
   void SetUp() override {

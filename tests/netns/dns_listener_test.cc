@@ -104,7 +104,7 @@ class KernelWorld final : public DnsListenerWorld {
     RunIn(*host_,
           "ip addr add 168.63.129.16/32 dev lo && ip addr add 168.63.129.17/32 dev lo && "
           "ip addr add fd53::1/128 dev lo && ip addr add fd53::2/128 dev lo");
-    // Until links have their carrier, and neighbours know each other.
+    // The loop lasts until links have their carrier, and neighbours know each other.
     for (const char* there : {"10.0.1.7", "10.0.2.7", "fd00:0:0:1::7", "fd00:0:0:2::7"}) {
       Shell(fmt::format("ping -n -q -c 1 -i 0.2 -w 10 {} > /dev/null", there));
     }

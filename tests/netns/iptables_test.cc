@@ -42,7 +42,7 @@ void BringUpLoopback() {
   ASSERT_EQ(::ioctl(fd.get(), SIOCSIFFLAGS, &request), 0);
 }
 
-// From 127.0.0.1 to itself; they need no listener.
+// Sends from 127.0.0.1 to itself; the packets need no listener.
 void SendThroughLoopback(int count) {
   const os::UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_in to{};

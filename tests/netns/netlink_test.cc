@@ -36,7 +36,8 @@ class NetlinkTest : public testing_support::NetnsTest {
 
   absl::Status Send(const std::vector<Request>& batch) { return SendBatch(*socket_, batch).status; }
 
-  // Both ends in this namespace: `name` with `index` and up, and "<name>p" behind it.
+  // Makes a pair with both ends in this namespace: `name` with `index` and up, and "<name>p" behind
+  // it.
   Request Pair(const std::string& name, int32_t index) {
     return CreateVeth({name, index, {{2, 0, 0, 0, 0, 1}}},
                       {name + "p", index + 1, {{2, 0, 0, 0, 0, 2}}}, here_.get(), 1400);
@@ -73,7 +74,7 @@ TEST_F(NetlinkTest, ARefusalNamesTheRequestAndHasTheKernelsWords) {
   EXPECT_EQ(result.refused, 1U);
   const std::string message(result.status.message());
   EXPECT_EQ(message.rfind("add route 10.0.1.7/32 (request 2 of 3) (kernel: ", 0), 0U) << message;
-  // No transaction: the last request was done all the same.
+  // This is no transaction: the last request was done all the same.
   EXPECT_TRUE(GetLink(*socket_, "ap")->up);
 }
 
@@ -99,7 +100,7 @@ TEST_F(NetlinkTest, ListsLinksByPrefix) {
   const auto ours = DumpLinks(*socket_, "spk");
   ASSERT_TRUE(ours.ok()) << ours.status();
   EXPECT_EQ(ours->size(), 4U);
-  EXPECT_EQ(DumpLinks(*socket_, "")->size(), 7U);  // And lo.
+  EXPECT_EQ(DumpLinks(*socket_, "")->size(), 7U);  // The seventh is lo.
   EXPECT_TRUE(DumpLinks(*socket_, "none")->empty());
 }
 
@@ -132,7 +133,7 @@ TEST_F(NetlinkTest, RoutesAreReplacedInPlaceAndDeletedOnce) {
     ASSERT_EQ(listed.size(), 1U);
     EXPECT_EQ(listed[0].link, 2000);
     EXPECT_EQ(listed[0].destination, route.destination);
-    // Of another protocol: none.
+    // There is none of another protocol.
     EXPECT_TRUE(DumpRoutes(*socket_, address.family(), RT_TABLE_MAIN, 84)->empty());
     EXPECT_TRUE(Send({DeleteRoute(route)}).ok());
     EXPECT_TRUE(Send({DeleteRoute(route)}).ok());
@@ -179,7 +180,8 @@ TEST_F(NetlinkTest, ConfigureLinkSetsBothFamiliesBeforeTheLinkIsUp) {
 }
 
 TEST_F(NetlinkTest, DumpsAreWholeWhileLinksComeAndGo) {
-  // Enough links that one dump takes several datagrams, between which it can be interrupted.
+  // There are enough links that one dump takes several datagrams, between which it can be
+  // interrupted.
   constexpr size_t kPairs = 60;
   std::vector<Request> pairs;
   for (size_t i = 0; i < kPairs; ++i) {
@@ -188,7 +190,7 @@ TEST_F(NetlinkTest, DumpsAreWholeWhileLinksComeAndGo) {
   ASSERT_TRUE(Send(pairs).ok());
 
   std::atomic<bool> stop = false;
-  std::thread churn([&stop, this] {  // Starts in the namespace of its creator.
+  std::thread churn([&stop, this] {  // The thread starts in the namespace of its creator.
     Socket own = Socket::Open().value();
     for (int32_t i = 0; !stop; ++i) {
       const std::string name = fmt::format("churn{}", i % 50);
@@ -199,7 +201,7 @@ TEST_F(NetlinkTest, DumpsAreWholeWhileLinksComeAndGo) {
   int whole = 0;
   for (int i = 0; i < 150; ++i) {
     const auto links = DumpLinks(*socket_, "fix");
-    if (absl::IsUnavailable(links.status())) continue;  // Said so, and gave nothing.
+    if (absl::IsUnavailable(links.status())) continue;  // The dump said so, and gave nothing.
     ASSERT_TRUE(links.ok()) << links.status();
     EXPECT_EQ(links->size(), 2 * kPairs);
     ++whole;

@@ -107,7 +107,7 @@ class NftTest : public testing::Test {
     return 0;
   }
 
-  // "key packets/bytes", sorted; the key as hex.
+  // Returns "key packets/bytes", sorted; the key as hex.
   std::vector<std::string> Counted(const std::string& set,
                                    const nft::TableKey& table = kSpokeTable) {
     std::vector<std::string> counted;
@@ -121,7 +121,7 @@ class NftTest : public testing::Test {
     return counted;
   }
 
-  // One packet; whether it arrives.
+  // Sends one packet; returns whether it arrives.
   static bool Arrives(UdpSocket& from, UdpSocket& to, const ip::Address& address) {
     from.Connect(address, to.port());
     EXPECT_EQ(from.Send("hello"), 0);

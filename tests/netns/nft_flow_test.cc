@@ -1,5 +1,5 @@
-// What the expressions that know of flows do with real packets: translation, marks, limits,
-// refusals.
+// Tests of what the expressions that know of flows do with real packets: translation, marks,
+// limits, refusals.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -24,7 +24,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr ip::Address kServiceV4 = ip::Address::V4(0xCB007163);  // 203.0.113.99, nobody's.
-constexpr uint32_t kUntracked = 64;                              // NF_CT_STATE_UNTRACKED_BIT
+constexpr uint32_t kUntracked = 64;  // The value of NF_CT_STATE_UNTRACKED_BIT.
 
 TEST_F(NftTest, MasqueradeGivesPodsTheNodesAddressAndTheAnswerComesBack) {
   Do(nft::AddChain{
@@ -81,7 +81,7 @@ TEST_F(NftTest, SourceAndDestinationAreTranslatedToWhatRegistersSay) {
         Compare{Comparison::kNotEqual, 0, nft::HostOrder(0)}, nft::CountHere{}},
        "destination translated");
   Commit();
-  // To a port that nobody listens on: the rule leads to the right one.
+  // The port is one that nobody listens on: the rule leads to the right one.
   client.Connect(kServiceV4, 9);
   EXPECT_EQ(client.Send("hello"), 0);
   far.EchoOnce();
@@ -111,13 +111,13 @@ TEST_F(NftTest, AFlowKeepsTheMarkThatItsHashGaveIt) {
     EXPECT_TRUE(Arrives(*clients.back(), server, kSecondV4));
   }
   const std::vector<std::string> counted = Counted("marks");
-  ASSERT_EQ(counted.size(), 16U);  // One mark a flow.
+  ASSERT_EQ(counted.size(), 16U);  // There is one mark for each flow.
   size_t of_first = 0;
   for (const std::string& line : counted) {
     EXPECT_THAT(line, testing::MatchesRegex("0[0-3]010000[0-9a-f]+ 2/66"));
     of_first += line.substr(0, 2) == counted.front().substr(0, 2) ? 1U : 0U;
   }
-  EXPECT_LT(of_first, 16U);  // But not one for all.
+  EXPECT_LT(of_first, 16U);  // There is not one for all.
 }
 
 TEST_F(NftTest, WhatIsNotTrackedHasNoState) {
@@ -152,7 +152,7 @@ TEST_F(NftTest, ARateIsLimitedForEachPodByItself) {
   UdpSocket far(node_->fabric(), kFarV4);
   first.Connect(kFarV4, far.port());
   for (int i = 0; i < 40; ++i) EXPECT_EQ(first.Send("hello"), 0);
-  // Three at once, and one for each second that this has taken.
+  // The limit is three at once, and one for each second that this has taken.
   EXPECT_GT(PacketsOf("too many"), 20U);
   EXPECT_LT(PacketsOf("too many"), 38U);
   EXPECT_EQ(far.Receive(), "hello");

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 
 ip::Address A(const char* text) { return ip::Address::Parse(text).value(); }
 
-// What a command prints; its exit code, which a signal makes 128 and more, behind it.
+// Returns what a command prints; its exit code, which a signal makes 128 and more, behind it.
 std::pair<std::string, int> Command(const std::string& command) {
   // NOLINTNEXTLINE(cert-env33-c): fixed text.
   FILE* const pipe = ::popen((command + " 2>&1; echo \"exit $?\"").c_str(), "re");
@@ -50,7 +50,7 @@ policy::EgressPolicy Egress(policy::EgressMode mode, const char* pod_namespace) 
           .mode = mode};
 }
 
-// Every class, every mode and every limit.
+// The policy has every class, every mode and every limit.
 Policy Everything() {
   Policy policy{.version = 1};
   Put(policy, "ClusterNetwork/main",

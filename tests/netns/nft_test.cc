@@ -1,4 +1,4 @@
-// What the expressions that count, look up and forward do with real packets.
+// Tests of what the expressions that count, look up and forward do with real packets.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,7 +18,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr ip::Address kFalseV4 = ip::Address::V4(0x0A000163);  // 10.0.1.99
-constexpr uint64_t kHeadersV4 = 28;                            // Bytes of IP and UDP.
+constexpr uint64_t kHeadersV4 = 28;                            // The bytes of IP and UDP.
 constexpr uint32_t kCluster = 3;
 constexpr uint32_t kInternet = 7;
 
@@ -96,8 +96,8 @@ TEST_F(NftTest, WhatComesByALinkFromAnAddressThatIsNotItsOwnIsDropped) {
   Do(nft::AddElements{
       "pods4",
       {{.key = nft::Join({nft::HostOrder(IndexOf(first_link_)), nft::NetworkOrder(kFirstV4)})}}});
-  // Before the node routes: what comes by a link of ours with a source that is not routed there, it
-  // would drop by itself (rp_filter), and not be counted.
+  // The rule is before the node routes: what comes by a link of ours with a source that is not
+  // routed there, it would drop by itself (rp_filter), and not be counted.
   Do(nft::AddChain{
       {.name = "pre", .base = nft::BaseHook{.hook = nft::Hook::kPrerouting, .priority = -150}}});
   const auto rule = [&](nft::LookUp look_up, std::vector<nft::Expression> more) {

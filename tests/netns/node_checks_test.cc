@@ -1,4 +1,5 @@
-// What this machine's kernel says to the node checks: its features, devices and rules of others.
+// Tests of what this machine's kernel says to the node checks: its features, devices and rules of
+// others.
 #include "gmock/gmock.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"

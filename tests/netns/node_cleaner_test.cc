@@ -30,7 +30,7 @@ class NodeCleanerTest : public NodeWorldTest {
          .hops = {{ip::Address::V4(0x0A000000), ip::Address::V4(0x0A000103), std::nullopt}}});
     ASSERT_TRUE(status.ok()) << status;
   }
-  // One that matches nothing, of classic BPF: other kinds are modules that a kernel may lack.
+  // Adds one that matches nothing, of classic BPF: other kinds are modules that a kernel may lack.
   static void AddTheirs() {
     const std::string command = std::string("PATH=$PATH:/usr/sbin:/sbin; tc filter add dev ") +
                                 kNodeDevice + " egress pref 7 bpf bytecode '1,6 0 0 0'";

@@ -48,7 +48,7 @@ class WireProbeTest : public NodeWorldTest {
     ASSERT_TRUE(netlink::GetLink(node_->socket(), kNodeDevice).ok());
   }
 
-  // From now on the fabric delivers for the address.
+  // Makes the fabric deliver for the address from now on.
   void Deliver(const ip::Address& address) {
     MustSend(*fabric_, {netlink::AddRoute({.destination = ip::Prefix::Host(address),
                                            .scope = RT_SCOPE_LINK,
@@ -66,7 +66,7 @@ class WireProbeTest : public NodeWorldTest {
             .nonce = 0x1122334455667788};
   }
 
-  // What has been answered when there are `count`, or when patience ends.
+  // Returns what has been answered when there are `count`, or when patience ends.
   static std::vector<ip::Address> Await(WireProbe& probe, size_t count,
                                         absl::Duration patience = kPatience) {
     std::vector<ip::Address> answered;

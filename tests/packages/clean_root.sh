@@ -10,7 +10,7 @@ fail() {
   exit 1
 }
 
-# What PACKAGEs depend on and are not: the first of alternatives, without versions.
+# Prints what PACKAGEs depend on and are not: the first of alternatives, without versions.
 dependencies() {
   local package
   for package in "$@"; do

@@ -17,7 +17,7 @@ expect_output() {
   [[ $output == *"$wanted"* ]] || fail "$* printed \"$output\", not \"$wanted\""
 }
 
-# Only the image's files, no network, and no process but the program's.
+# Runs with only the image's files, no network, and no process except the program's.
 in_image() {
   unshare --mount --net --pid --fork chroot "$work/root" "$@"
 }

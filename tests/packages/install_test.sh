@@ -83,7 +83,7 @@ check_refusals() {
   expect_refusal 'sudo' 1 setpriv --reuid nobody --clear-groups bash "$work/anybody.sh" --role node
 }
 
-# In a copy of the machine: what has changed of it is in `upper`.
+# Runs in a copy of the machine: what has changed of it is in `upper`.
 in_copy() {
   work=$1
   mount --make-rprivate /

@@ -91,11 +91,11 @@ check_units() {
   done
 }
 
-# What systemd would do before it starts the server, and the server's first start.
+# Does what systemd would do before it starts the server, and the server's first start.
 run_server() {
   local pid
   in_root install -d -o spoke-ipam-server -g spoke-ipam-server /var/lib/spoke /run/spoke-ipam-server
-  # Not in_root: it would be a shell that takes the signal.
+  # This is not in_root: there it would be a shell that takes the signal.
   chroot "$root" setpriv --reuid spoke-ipam-server --regid spoke-ipam-server --clear-groups --no-new-privs \
     --bounding-set=-all /usr/bin/spoke-ipam-server --config /etc/spoke/ipam-server.yaml >"$work/server.log" 2>&1 &
   pid=$!

@@ -34,7 +34,7 @@ check_package() {
   [[ $(jq -r .metadata.component.name "$bill") == "$program" ]] || fail "$bill is of another program"
   [[ $(jq -r '.metadata.component.hashes[0].content' "$bill") == "$(sha256sum <"$folder/$file" | cut -d ' ' -f 1)" ]] ||
     fail "$bill is not of the program in $package"
-  # By ldconfig, which scripts/sbom does not ask.
+  # The answer is ldconfig's, which scripts/sbom does not ask.
   while read -r library; do
     owner=$(dpkg-query -S "*/$(gcc -print-multiarch)/${library##*/}" | head -n 1 | cut -d : -f 1)
     [[ -n $(part "$bill" "$owner") ]] || fail "$bill does not name $owner, which has $library"

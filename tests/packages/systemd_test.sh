@@ -32,7 +32,7 @@ boot() {
   ip link set eth0 up
   ip link set wire0 up
   ip route add default via 10.20.0.1
-  # Not the usual target: it would ask for logins on this machine's terminals.
+  # The usual target is not used: it would ask for logins on this machine's terminals.
   exec env -i container=spoke-test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
     chroot "$root" /lib/systemd/systemd --unit=basic.target --show-status=false
 }

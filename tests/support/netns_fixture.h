@@ -25,10 +25,11 @@ inline os::UniqueFd OpenCurrentNetns() {
 // are in it too.
 class FreshNetns {
  public:
-  // Null, with errno, where this takes more than the caller may do (CAP_SYS_ADMIN).
+  // Returns null, with errno, where this takes more than the caller may do (CAP_SYS_ADMIN).
   static std::unique_ptr<FreshNetns> Enter() {
     os::UniqueFd home = OpenCurrentNetns();
-    if (!home.valid() || ::unshare(CLONE_NEWNET) < 0) return nullptr;  // Moves this thread only.
+    // This moves this thread only.
+    if (!home.valid() || ::unshare(CLONE_NEWNET) < 0) return nullptr;
     return std::unique_ptr<FreshNetns>(new FreshNetns(std::move(home)));
   }
   FreshNetns(const FreshNetns&) = delete;
@@ -43,7 +44,7 @@ class FreshNetns {
   const os::UniqueFd home_;
 };
 
-// One more namespace, in which no thread stays. Invalid, with errno, as for FreshNetns.
+// Makes one more namespace, in which no thread stays. Invalid, with errno, as for FreshNetns.
 inline os::UniqueFd NewNetns() {
   const auto inside = FreshNetns::Enter();
   return inside == nullptr ? os::UniqueFd() : OpenCurrentNetns();

@@ -1,5 +1,5 @@
-// The seed of a random test: SPOKE_TEST_SEED when it is set, else a new one. Printed either way, so
-// that a failure can be repeated.
+// The seed of a random test: SPOKE_TEST_SEED when it is set, else a new one. It is printed either
+// way, so that a failure can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace spoke::testing_support {
 
-// How many cases a property test tries in one run.
+// The number of cases a property test tries in one run.
 inline constexpr int kRandomCases = 100'000;
 
 inline uint64_t RandomSeed() {
@@ -31,12 +31,12 @@ class Random {
  public:
   Random() : engine_(RandomSeed()) {}
 
-  // Uniform from `least` to `most`, both included.
+  // Returns a number, uniform from `least` to `most`, both included.
   uint64_t Between(uint64_t least, uint64_t most) {
     return least + engine_() % (most - least + 1);  // The bias does not matter to a test.
   }
   bool OneIn(uint64_t chances) { return Between(1, chances) == 1; }
-  // In [0, 1).
+  // Returns a number in [0, 1).
   double Fraction() { return static_cast<double>(engine_() >> 11U) * 0x1.0p-53; }
 
  private:

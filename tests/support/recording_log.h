@@ -12,7 +12,7 @@
 
 namespace spoke::testing_support {
 
-// Thread-safe.
+// The log. Thread-safe.
 class RecordingLog final : public telemetry::Log {
  public:
   void Write(telemetry::Level, std::string_view event,
@@ -22,7 +22,7 @@ class RecordingLog final : public telemetry::Log {
     lines_.push_back(telemetry::FormatEvent(event, fields));
   }
 
-  // How often `event` was written.
+  // Returns how often `event` was written.
   int Count(std::string_view event) const {
     absl::MutexLock lock(&mutex_);
     return static_cast<int>(std::count(names_.begin(), names_.end(), event));

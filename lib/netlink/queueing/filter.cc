@@ -18,7 +18,7 @@
 namespace spoke::netlink {
 namespace {
 
-constexpr uint32_t kHandle = 1;  // Of the one filter under its priority.
+constexpr uint32_t kHandle = 1;  // The handle of the one filter under its priority.
 constexpr uint32_t kPriorityShift = 16;
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink filter message"); }
@@ -42,7 +42,8 @@ tcmsg ClsactOf(int32_t link) {
   return fixed;
 }
 
-// What the first action is, if it sends packets out by another device. False: malformed.
+// Reads what the first action is, if it sends packets out by another device. Returns false for
+// malformed ones.
 bool ReadAction(std::span<const uint8_t> actions, BpfFilter& filter) {
   constexpr size_t kFirst = 1;
   const AttributeTable<kFirst> list(actions);

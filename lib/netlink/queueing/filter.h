@@ -17,30 +17,33 @@ namespace spoke::netlink {
 enum class Direction : uint8_t { kIngress, kEgress };
 
 struct BpfFilter {
-  int32_t link = 0;  // Index.
+  int32_t link = 0;  // The device's index.
   uint16_t priority = 0;
   std::string name;
   uint32_t program_id = 0;
-  // The program decides by what it returns; else that is whether, or into which class, a packet
-  // goes.
+  // Whether the program decides by what it returns; else that says whether, or into which class, a
+  // packet goes.
   bool direct = false;
-  // Index of the device that packets which the program takes go out by instead (tc-mirred(8)).
+  // The index of the device that packets which the program takes go out by instead (tc-mirred(8)).
   std::optional<int32_t> redirect_to;
 
   bool operator==(const BpfFilter&) const = default;
 };
 
-// From the payload of an RTM_NEWTFILTER message; the name is empty for a filter of another kind.
+// Reads the payload of an RTM_NEWTFILTER message; the name is empty for a filter of another kind.
 // Errors: kDataLoss (cut short, or a length that cannot be).
 absl::StatusOr<BpfFilter> ParseBpfFilter(std::span<const uint8_t> payload);
 
-// Where filters of a direction are: a parent, as the handle of a queue that has classes is one.
+// Returns where filters of a direction are: a parent, as the handle of a queue that has classes is
+// one.
 uint32_t HookOf(Direction direction);
 
-// Where filters of either direction go. It is there once a device: kAlreadyExists is tolerated.
+// Adds the place where filters of either direction go. A device has one: kAlreadyExists is
+// tolerated.
 Request AddClsact(int32_t link);
 
-// With all filters of either direction, whoever put them there. None is tolerated.
+// Deletes that place with all filters of either direction, whoever put them there. None is
+// tolerated.
 Request DeleteClsact(int32_t link);
 
 // Puts the filter there, or in the place of the one that was there with the same priority.
@@ -49,11 +52,12 @@ Request DeleteClsact(int32_t link);
 // class.
 Request SetBpfFilter(const BpfFilter& filter, uint32_t parent, int program);
 
-// One that is not there, on a device without such filters or one that is gone, is tolerated.
+// Deletes a filter. One that is not there, on a device without such filters or one that is gone, is
+// tolerated.
 Request DeleteBpfFilter(int32_t link, uint16_t priority, Direction direction);
 
-// All at one place of a device, of any kind: one that runs no program has no program id. Errors: as
-// Dump().
+// Returns all filters at one place of a device, of any kind: one that runs no program has no
+// program id. Errors: as Dump().
 absl::StatusOr<std::vector<BpfFilter>> DumpFilters(Socket& socket, int32_t link, uint32_t parent);
 
 }  // namespace spoke::netlink

@@ -9,7 +9,7 @@
 namespace spoke::netlink {
 namespace {
 
-// Of Linux 6.18: a filter of priority 8320 on link 7, put there by tc(8).
+// A filter of priority 8320 on link 7, as Linux 6.18 shows it, put there by tc(8).
 constexpr std::string_view kFilter =
     "000000000700000001000000f2ffffff00038020080001006270660008000b00000000004000020018000700"
     "70726f6772616d732e6270662e6f3a5b74635d0008000b000f0300000c000a008e94ab597721a08808000800"

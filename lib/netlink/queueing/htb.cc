@@ -18,8 +18,8 @@ namespace spoke::netlink {
 namespace {
 
 constexpr uint32_t kMaxRate32 = std::numeric_limits<uint32_t>::max();
-constexpr uint32_t kVersion = 3;         // Of the protocol: TC_HTB_PROTOVER.
-constexpr uint32_t kRateToQuantum = 10;  // tc's own; each leaf says its quantum.
+constexpr uint32_t kVersion = 3;         // The version of the protocol: TC_HTB_PROTOVER.
+constexpr uint32_t kRateToQuantum = 10;  // The number of tc's own; each leaf says its quantum.
 
 absl::Status Malformed() { return absl::DataLossError("malformed netlink class message"); }
 
@@ -32,7 +32,7 @@ tcmsg Fixed(int32_t link, uint32_t handle, uint32_t parent) {
   return fixed;
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool ReadOptions(std::span<const uint8_t> options, HtbClass& htb) {
   AttributeTable<TCA_HTB_CEIL64> table(options);
   tc_htb_opt parameters{};
@@ -46,9 +46,9 @@ bool ReadOptions(std::span<const uint8_t> options, HtbClass& htb) {
   return !table.malformed();
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool ReadStatistics(std::span<const uint8_t> statistics, HtbClassReading& reading) {
-  // As gnet_stats_basic, which is longer than the message: it is padded.
+  // The kernel's gnet_stats_basic, which is longer than the message: it is padded.
   struct [[gnu::packed]] {
     uint64_t bytes = 0;
     uint32_t packets = 0;

@@ -10,13 +10,13 @@ namespace {
 using config::ConfigMap;
 using config::Need;
 
-// What is not read here is the agent's to judge.
+// Passes over the rest: what is not read here is the agent's to judge.
 void PassOver(const ConfigMap& map) {
   if (!map.present()) return;
   for (const std::string& key : map.Keys()) (void)map.Has(key);
 }
 
-// Whether there is a text in which every variable is known: the agent may have others.
+// Returns whether there is a text in which every variable is known: the agent may have others.
 bool IsKnown(const ConfigMap& map, const char* key) {
   bool known = false;
   map.Custom(key, Need::kOptional, [&known](std::string_view text) {

@@ -1,5 +1,5 @@
-// What the checks need of an agent's configuration, for who is not the agent. The agent itself
-// judges the rest: spoke-netagent --check-config.
+// The part of an agent's configuration that the checks need, for a program that is not the agent.
+// The agent itself judges the rest: spoke-netagent --check-config.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ bool Exists(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// cloud.cfg, and then what overrides it.
+// Returns cloud.cfg, and then what overrides it.
 std::vector<std::string> ConfigFiles(const std::string& root) {
   std::vector<std::string> parts;
   std::error_code error;
@@ -47,23 +47,24 @@ bool IsNo(std::string_view text) {
   return lower == "false" || lower == "no" || lower == "off";
 }
 
-// Throws what yaml-cpp throws, as the next.
+// Returns a boolean. Throws what yaml-cpp throws, as the next function does.
 std::optional<bool> ReadSwitch(const YAML::Node& map, const char* key) {
   const YAML::Node value = map[key];
   if (!value.IsDefined() || !value.IsScalar()) return std::nullopt;
   return !IsNo(value.Scalar());
 }
 
-// What one file sets; cloud-init merges the files key by key.
+// The switches that one file sets; cloud-init merges the files key by key.
 struct Switches {
   std::optional<bool> secondary_ips;
-  std::optional<bool> metadata_network;  // Off: the metadata service's addresses are not used.
-  std::optional<bool> network;           // Off: cloud-init leaves the network alone.
+  // The switch for the metadata service; off: its addresses are not used.
+  std::optional<bool> metadata_network;
+  std::optional<bool> network;  // The switch for the network; off: cloud-init leaves it alone.
 };
 
 Switches SwitchesOf(const YAML::Node& root) {
   Switches switches;
-  if (!root.IsMap()) return switches;  // A file of comments.
+  if (!root.IsMap()) return switches;  // It is a file of comments.
   if (const YAML::Node sources = root["datasource"]; sources.IsDefined() && sources.IsMap()) {
     if (const YAML::Node azure = sources["Azure"]; azure.IsDefined() && azure.IsMap()) {
       switches.secondary_ips = ReadSwitch(azure, "apply_network_config_for_secondary_ips");
@@ -77,14 +78,14 @@ Switches SwitchesOf(const YAML::Node& root) {
   return switches;
 }
 
-// Whether a file can be about any of the switches at all.
+// Returns whether a file can be about any of the switches at all.
 bool Mentions(const std::string& text) {
   return text.find("apply_network_config") != std::string::npos ||
          text.find("disabled") != std::string::npos;
 }
 
-// With the YAML library itself, and not lib/config, whose subset has no anchors: these are files of
-// another program, and some of them have.
+// Reads a file with the YAML library itself, and not lib/config, whose subset has no anchors: these
+// are files of another program, and some of them have.
 absl::StatusOr<Switches> ReadSwitches(const std::string& file) {
   ASSIGN_OR_RETURN(const std::string text, os::ReadFile(file, kMaxFileBytes));
   try {
@@ -100,7 +101,7 @@ absl::StatusOr<Switches> ReadSwitches(const std::string& file) {
 
 CloudInitReading ReadCloudInit(const std::string& root) {
   CloudInitReading reading;
-  // Where the node's programs are not to be seen, what it is configured with tells of it.
+  // A container may not see the node's programs; then the configuration tells of them.
   const bool installed = Exists(root + "/usr/bin") ? Exists(root + "/usr/bin/cloud-init")
                                                    : Exists(root + "/etc/cloud/cloud.cfg");
   if (!installed || Exists(root + "/etc/cloud/cloud-init.disabled")) {

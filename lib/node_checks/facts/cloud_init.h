@@ -13,9 +13,9 @@
 namespace spoke::node_checks {
 
 enum class SecondaryIps {
-  kNotInstalled,  // No cloud-init here, or it is switched off.
+  kNotInstalled,  // There is no cloud-init here, or it is switched off.
   kOff,           // The option says so.
-  kOn,            // Nothing says otherwise, or the option does.
+  kOn,            // Nothing says otherwise, or the option says so.
 };
 
 struct CloudInitReading {
@@ -25,7 +25,7 @@ struct CloudInitReading {
 };
 
 // Reads etc/cloud/cloud.cfg and then etc/cloud/cloud.cfg.d/*.cfg under `root` in the order of their
-// names, where a later one overrides, as cloud-init does. `root` is "/" but for tests.
+// names, where a later one overrides, as cloud-init does. `root` is "/" except in tests.
 CloudInitReading ReadCloudInit(const std::string& root = "/");
 
 }  // namespace spoke::node_checks

@@ -17,9 +17,9 @@ constexpr const char* kOnText =
 
 struct Case {
   std::string name;
-  std::map<std::string, std::string> files;  // Beside cloud-init itself.
+  std::map<std::string, std::string> files;  // The files, besides cloud-init itself.
   SecondaryIps want;
-  std::string decided_by = {};  // Under the root.
+  std::string decided_by = {};  // The file's path under the root.
 };
 
 class CloudInitTest : public testing::TestWithParam<Case> {

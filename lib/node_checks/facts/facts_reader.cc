@@ -31,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kMaxForeignBytes = size_t{1} << 20U;
-constexpr size_t kMaxForeignFiles = 1024;  // Of one directory.
+constexpr size_t kMaxForeignFiles = 1024;  // The most files of one directory.
 constexpr size_t kMaxPluginBytes = size_t{256} << 20U;
 constexpr size_t kMaxMountBytes = size_t{16} << 20U;
 
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<std::string>> NamesIn(
        !error && it != end && names.size() < kMaxForeignFiles; it.increment(error)) {
     std::string name = it->path().filename().string();
     std::error_code ignored;
-    // What is read must end; a link to /dev/null does, and one to nowhere is said.
+    // A file that is read must end; a link to /dev/null does, and one to nowhere is reported.
     const fs::file_type type = it->status(ignored).type();
     const bool ends = type == fs::file_type::regular || type == fs::file_type::character ||
                       type == fs::file_type::not_found;
@@ -91,8 +91,9 @@ std::string ProcOf(const NodeView& view) {
   return Exists(below + "/1/mountinfo") ? below : "/proc";
 }
 
-// Whose mounts are the node's: those of its first process, not the container's, in which its root
-// may be read-only. A container that has only parts of the node has these as mounts of its own.
+// Returns the file with the node's mounts: those of its first process, not the container's, in
+// which its root may be read-only. A container that has only parts of the node has these as mounts
+// of its own.
 std::string MountsOf(const std::string& proc, const std::string& root) {
   return proc + (root == "/" || proc == "/proc" ? "/self/mountinfo" : "/1/mountinfo");
 }
@@ -109,7 +110,7 @@ std::string DefaultRouteDevice(const std::string& route_table) {
   for (const auto line : absl::StrSplit(route_table, '\n')) {
     const std::vector<std::string> words =
         absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
-    // Iface Destination Gateway Flags RefCnt Use Metric Mask ...
+    // The columns are: Iface Destination Gateway Flags RefCnt Use Metric Mask ...
     if (words.size() > 7 && words[1] == "00000000" && words[7] == "00000000") return words[0];
   }
   return "";
@@ -175,7 +176,7 @@ void FactsReader::ReadSysctls(NodeFacts& facts) const {
   for (const std::string& path : paths) {
     const auto value = os::ReadFile(proc_ + "/sys/" + path, 4096);
     if (!value.ok()) continue;
-    // sysctl(8)'s way of writing: a dot of a device's name becomes a slash.
+    // This is sysctl(8)'s way of writing: a dot of a device's name becomes a slash.
     std::string name = path;
     for (char& c : name) {
       if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
@@ -189,11 +190,11 @@ void FactsReader::ReadSysctls(NodeFacts& facts) const {
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
     if (read.ec == std::errc()) facts.connections = number;
   }
-  // Of any length: a line for each service, and one for each of its servers.
+  // The file has any length: a line for each service, and one for each of its servers.
   const auto ip_vs = os::ReadFile(proc_ + "/net/ip_vs", kMaxForeignBytes);
   facts.virtual_services =
       ip_vs.ok() ? HasVirtualServices(*ip_vs) : absl::IsResourceExhausted(ip_vs.status());
-  // One line a processor; entries are counted once for all.
+  // There is one line for each processor; entries are counted once for all.
   const auto neighbours = os::ReadFile(proc_ + "/net/stat/arp_cache", kMaxForeignBytes);
   if (neighbours.ok()) facts.neighbours = FirstHex(*neighbours, 1, 0);
 }
@@ -258,13 +259,13 @@ void FactsReader::ReadCni(NodeFacts& facts) const {
   facts.plugin.runs = ::access(plugin.c_str(), X_OK) == 0;
   if (settings_.stage != Stage::kInstalled) return;  // It costs two reads of some megabytes.
   const auto there = os::ReadFile(plugin, kMaxPluginBytes);
-  // Of this process's own files: a container brings its plugin along.
+  // This is one of this process's own files: a container brings its plugin along.
   const auto own = os::ReadFile(settings_.plugin, kMaxPluginBytes);
   if (there.ok() && own.ok()) facts.plugin.same_as_own = *there == *own;
 }
 
 void FactsReader::ReadSystemd(NodeFacts& facts) const {
-  // systemd's order: of one name the first directory's file is taken, then names decide.
+  // This is systemd's order: of one name the first directory's file is taken, then names decide.
   const std::array<std::string, 4> roots = {"/etc/systemd", "/run/systemd", "/usr/lib/systemd",
                                             "/lib/systemd"};
   const auto collect = [&](const std::string& folder, const std::string& end) {

@@ -11,31 +11,32 @@
 
 namespace spoke::node_checks {
 
-// Where the node is, as seen from this process.
+// The place of the node, as seen from this process.
 struct NodeView {
-  // Its root directory: "/", or where a container has it mounted ("/host").
+  // The node's root directory: "/", or where a container has it mounted ("/host").
   std::string root = "/";
-  // Its /proc. Empty: `root`/proc if the whole of it is mounted there, else /proc. What is below
-  // /proc/sys/net, and all that netlink says, is of the calling thread's network namespace.
+  // The node's /proc. Empty: `root`/proc if the whole of it is mounted there, else /proc. What is
+  // below /proc/sys/net, and all that netlink says, is of the calling thread's network namespace.
   std::string proc;
-  // Tries the kernel's features. ProbeKernel(), but for tests.
+  // Tries the kernel's features. This is ProbeKernel() except in tests.
   std::function<std::map<KernelFeature, FeatureState>()> probe_kernel;
 };
 
-// "/" or, in a container that has the node's root there, "/host".
+// Returns "/" or, in a container that has the node's root there, "/host".
 std::string DefaultRoot();
 
-// The device of the IPv4 default route, from the text of /proc/net/route; empty: none. Pure.
+// Returns the device of the IPv4 default route, from the text of /proc/net/route; empty: none.
+// Pure.
 std::string DefaultRouteDevice(const std::string& route_table);
-// The same of the calling thread's network namespace.
+// Returns the same for the calling thread's network namespace.
 std::string ReadDefaultRouteDevice();
 
-// Not thread-safe; blocks for some milliseconds.
+// The reader. Not thread-safe; blocks for some milliseconds.
 class FactsReader {
  public:
   FactsReader(NodeView view, NodeSettings settings);
 
-  // What cannot be read is said in the facts. Never fails, and never changes the node. The kernel's
+  // Says in the facts what cannot be read. Never fails, and never changes the node. The kernel's
   // features are tried at the first call, and again only as long as one is missing.
   NodeFacts Read();
 
@@ -51,7 +52,8 @@ class FactsReader {
   const NodeView view_;
   const std::string proc_;
   const NodeSettings settings_;
-  std::optional<std::map<KernelFeature, FeatureState>> kernel_;  // All of it is there.
+  // The features, once all of them are there.
+  std::optional<std::map<KernelFeature, FeatureState>> kernel_;
 };
 
 }  // namespace spoke::node_checks

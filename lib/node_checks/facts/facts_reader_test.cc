@@ -1,5 +1,5 @@
-// A node's facts from a root directory made for the test. Devices and rules are the machine's, so
-// nothing is asserted of these here: see tests/netns.
+// Tests of a node's facts from a root directory made for the test. Devices and rules are the
+// machine's, so nothing is asserted of these here: see tests/netns.
 #include "lib/node_checks/facts/facts_reader.h"
 
 #include <sys/stat.h>
@@ -75,7 +75,7 @@ TEST_F(FactsReaderTest, SysctlsAreNamedAsSysctlNamesThem) {
 
 TEST_F(FactsReaderTest, VirtualServicesAreThoseOfIpvs) {
   EXPECT_FALSE(Read().virtual_services);
-  // As the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
+  // This is as the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
   const std::string available =
       "IP Virtual Server version 1.2.1 (size=4096)\n"
       "Prot LocalAddress:Port Scheduler Flags\n"
@@ -127,7 +127,7 @@ TEST_F(FactsReaderTest, ProgramsAreThoseThatRunWithTheFirstDirectoryThatHasThem)
     ASSERT_EQ(::chmod(root_.File(path).c_str(), 0755), 0);
   }
   Put("opt/cni/bin/README", "x");
-  // To where only the node's own root leads.
+  // The link leads to where only the node's own root leads.
   std::filesystem::create_symlink("/usr/bin/elsewhere", root_.File("opt/cni/bin/linked"));
   EXPECT_EQ(Read().cni_programs, (std::map<std::string, std::string>{{"portmap", "/opt/cni/bin"},
                                                                      {"linked", "/opt/cni/bin"},
@@ -135,7 +135,7 @@ TEST_F(FactsReaderTest, ProgramsAreThoseThatRunWithTheFirstDirectoryThatHasThem)
   EXPECT_THAT(Read({.bin_dir = ""}).cni_programs, testing::IsEmpty());
 }
 
-// Of the node's first process, whose view is the node's and not a container's.
+// The mounts are those of the node's first process, whose view is the node's and not a container's.
 TEST_F(FactsReaderTest, MountsAreTheNodesOwn) {
   Put("proc/1/mountinfo",
       "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n23 22 0:2 / /run rw - tmpfs none rw\n"
@@ -191,7 +191,7 @@ TEST_F(FactsReaderTest, CloudInitIsReadBelowTheRoot) {
 }
 
 TEST_F(FactsReaderTest, TheKernelIsTriedAgainOnlyWhileSomethingIsMissing) {
-  (void)Read();  // Twice.
+  (void)Read();  // It is read twice.
   EXPECT_EQ(probes_, 1);
   kernel_[KernelFeature::kIfb] = {FeatureState::Answer::kMissing, "no"};
   (void)Read();

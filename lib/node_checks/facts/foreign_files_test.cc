@@ -1,4 +1,4 @@
-// Files of others: network configurations, systemd's files, the table of mounts.
+// Tests of others' files: network configurations, systemd's files, the table of mounts.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/node_checks/facts/mount_table.h"

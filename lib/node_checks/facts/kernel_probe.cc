@@ -29,13 +29,14 @@ namespace {
 
 using Answer = FeatureState::Answer;
 
-// Numbers are free in a namespace that has nothing but lo.
+// The numbers of devices. They are free in a namespace that has nothing but lo.
 constexpr int32_t kOuter = 100;
 constexpr int32_t kInner = 101;
 constexpr uint32_t kHandle = 0x0001'0000;
 constexpr uint32_t kMtu = 1500;
 
-// Not being allowed, and having no memory, say nothing about the kernel.
+// Returns the state for a status. Not being allowed, and having no memory, say nothing about the
+// kernel.
 FeatureState StateOf(const absl::Status& status) {
   if (status.ok()) return {Answer::kPresent, ""};
   const bool unknown = absl::IsPermissionDenied(status) || absl::IsResourceExhausted(status) ||
@@ -99,7 +100,7 @@ std::map<KernelFeature, FeatureState> All(const FeatureState& state) {
           {KernelFeature::kIfb, state},         {KernelFeature::kHtb, state}};
 }
 
-// In the namespace of the calling thread, which is left as it becomes.
+// Tries the features in the namespace of the calling thread, and does not clean up.
 std::map<KernelFeature, FeatureState> ProbeHere() {
   const os::UniqueFd here(::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   auto socket = netlink::Socket::Open();
@@ -128,7 +129,7 @@ std::map<KernelFeature, FeatureState> ProbeHere() {
 
 std::map<KernelFeature, FeatureState> ProbeKernel() {
   std::map<KernelFeature, FeatureState> states;
-  // A thread of its own, since the namespace ends with the thread that is in it.
+  // The thread is one of its own, since the namespace ends with the thread that is in it.
   std::thread prober([&] {
     if (::unshare(CLONE_NEWNET) < 0) {
       states = All({Answer::kUnknown, std::string(base::MessageOf(base::ErrnoToStatus(

@@ -1,5 +1,5 @@
-// What this kernel can do of what Spoke asks of it: found out by doing it, since versions and build
-// options differ.
+// Which features that Spoke asks of the kernel it has: found out by doing it, since versions and
+// build options differ.
 #pragma once
 
 #include <map>

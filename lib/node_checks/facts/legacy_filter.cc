@@ -1,6 +1,6 @@
 #include "lib/node_checks/facts/legacy_filter.h"
 
-#include <arpa/inet.h>  // First: the kernel's header makes way for it.
+#include <arpa/inet.h>  // This comes first: the kernel's header makes way for it.
 #include <linux/netfilter_ipv4/ip_tables.h>
 #include <sys/socket.h>
 
@@ -26,12 +26,12 @@ using nft::RuleGist;
 
 constexpr const char* kTable = "filter (legacy)";
 constexpr size_t kMaxBytes = size_t{16} << 20U;
-constexpr uint32_t kForwardHook = 2;  // NF_INET_FORWARD
+constexpr uint32_t kForwardHook = 2;  // The number NF_INET_FORWARD.
 
 absl::Status Malformed() { return absl::DataLossError("malformed table of legacy iptables"); }
 
-// False: `bytes` end before. The kernel's structs end in arrays without a length, which no optional
-// holds.
+// Returns false when `bytes` end before. The kernel's structs end in arrays without a length, which
+// no optional holds.
 template <typename T>
 bool ReadAt(std::span<const uint8_t> bytes, size_t offset, T& value) {
   if (offset > bytes.size() || bytes.size() - offset < sizeof(T)) return false;
@@ -41,7 +41,7 @@ bool ReadAt(std::span<const uint8_t> bytes, size_t offset, T& value) {
 
 std::string Text(const char* bytes, size_t most) { return {bytes, ::strnlen(bytes, most)}; }
 
-// iptables' "docker+" is a beginning: its mask ends with the name.
+// Returns the device's name. iptables' "docker+" is a beginning: its mask ends with the name.
 std::string Device(const char* name, const unsigned char* mask) {
   std::string text = Text(name, IFNAMSIZ);
   if (!text.empty() && text.size() < IFNAMSIZ && mask[text.size()] == 0) text += '*';
@@ -58,7 +58,7 @@ void ReadHeader(const ipt_ip& header, RuleGist& rule) {
                      (header.flags & IPT_F_FRAG) != 0;
 }
 
-// False: malformed.
+// Returns false for malformed input.
 bool ReadMatches(std::span<const uint8_t> entry, size_t end, RuleGist& rule) {
   size_t at = sizeof(ipt_entry);
   while (at < end) {
@@ -82,7 +82,7 @@ struct Entry {
   RuleGist rule;
   size_t offset = 0;
   size_t size = 0;
-  std::optional<size_t> jump;  // The offset of the entry it leads to.
+  std::optional<size_t> jump;  // The offset of the entry that the jump leads to.
   std::string begins;          // The chain that begins behind it; empty: none.
 };
 
@@ -108,13 +108,13 @@ absl::StatusOr<Entry> ReadEntry(std::span<const uint8_t> entries, size_t offset)
     }
   } else if (name == "REJECT") {
     entry.rule.fate = Fate::kReject;
-  } else if (name.empty()) {  // XT_STANDARD_TARGET
+  } else if (name.empty()) {  // This is XT_STANDARD_TARGET.
     xt_standard_target standard{};
     if (!ReadAt(bytes, header.target_offset, standard)) return Malformed();
     if (standard.verdict >= 0) {
       entry.jump = static_cast<size_t>(standard.verdict);
       const bool next = *entry.jump == offset + entry.size;
-      if (next) entry.jump.reset();  // A rule without a target.
+      if (next) entry.jump.reset();  // It is a rule without a target.
       const bool gone = (header.ip.flags & IPT_F_GOTO) != 0;
       if (!next) entry.rule.fate = gone ? Fate::kGoto : Fate::kJump;
     } else if (standard.verdict == XT_RETURN) {
@@ -146,7 +146,7 @@ absl::StatusOr<std::vector<ChainGist>> ParseLegacyFilter(std::span<const uint8_t
     chains.push_back({"ip", kTable, entry.begins, false, false, {}});
   }
   bool has_policy = false;
-  std::optional<size_t> in;  // The chain that the entry belongs to; nothing: another hook's.
+  std::optional<size_t> in;  // The chain that the entry belongs to; nullopt: another hook's.
   for (Entry& entry : all) {
     if (const auto begins = chains_at.find(entry.offset); begins != chains_at.end()) {
       in = begins->second;
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<ChainGist>> ParseLegacyFilter(std::span<const uint8_t
 }
 
 absl::StatusOr<std::vector<ChainGist>> ReadLegacyFilter(const std::string& proc) {
-  // To ask for a table loads its module, and so makes it; the file names those that are there.
+  // A question for a table loads its module, and so makes it; the file names those that are there.
   const auto names = os::ReadFile(proc + "/net/ip_tables_names", 4096);
   if (absl::IsPermissionDenied(names.status())) return names.status();
   if (!names.ok() || ("\n" + *names).find("\nfilter\n") == std::string::npos) {

@@ -18,7 +18,7 @@ using testing::SizeIs;
 
 class Table {
  public:
-  // Gives the entry's offset.
+  // Returns the entry's offset.
   uint32_t Add(int verdict, const char* device = "", const char* match = "") {
     ipt_entry entry{};
     std::strncpy(entry.ip.iniface, device, IFNAMSIZ - 1);
@@ -67,17 +67,17 @@ constexpr int kDrop = -NF_DROP - 1;
 
 TEST(LegacyFilter, TheChainForwardIsReadWithWhereItLeads) {
   Table table;
-  table.Add(kAccept);  // INPUT's policy.
+  table.Add(kAccept);  // This is INPUT's policy.
   const uint32_t head = table.size();
   const uint32_t to_chain = table.Add(0);
   table.Add(kAccept, "docker0", "conntrack");
   table.Add(kAccept, "spk", "comment");
   const uint32_t policy = table.Add(kDrop);
-  table.Add(kAccept);  // OUTPUT's policy.
+  table.Add(kAccept);  // This is OUTPUT's policy.
   table.AddHead("MINE");
   const uint32_t mine = table.Add(XT_RETURN);
   table.AddHead("ERROR");
-  // The jump, now that it is known where to.
+  // The jump is set, now that it is known where to.
   const int verdict = static_cast<int>(mine);
   std::memcpy(
       table.bytes().data() + to_chain + sizeof(ipt_entry) + offsetof(xt_standard_target, verdict),
@@ -111,12 +111,12 @@ TEST(LegacyFilter, WhatCannotBeIsRefused) {
     EXPECT_FALSE(ParseLegacyFilter(std::span(table.bytes()).first(size), {0, 0}).ok()) << size;
   }
   Table lost;
-  lost.Add(7);  // A jump to where no chain begins.
+  lost.Add(7);  // It is a jump to where no chain begins.
   const uint32_t end = lost.Add(kDrop);
   EXPECT_FALSE(ParseLegacyFilter(lost.bytes(), {0, end}).ok());
 }
 
-// Nobody has made the table: then looking must not.
+// Nobody has made the table: then looking must not make it.
 TEST(LegacyFilter, WithoutTheTableThereAreNoChains) {
   const auto chains = ReadLegacyFilter("/nonexistent");
   ASSERT_TRUE(chains.ok()) << chains.status();

@@ -49,7 +49,7 @@ bool IsAbove(std::string_view point, std::string_view path) {
 std::optional<Mount> FindMount(std::string_view mount_info, std::string_view path) {
   std::optional<Mount> found;
   for (const std::string_view line : WordsOf(mount_info, '\n')) {
-    // ID PARENT DEVICE ROOT POINT OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER-OPTIONS
+    // A line is ID PARENT DEVICE ROOT POINT OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER-OPTIONS.
     const std::vector<std::string_view> words = WordsOf(line, ' ');
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (dash - words.begin() < 6 || words.end() - dash < 3) continue;

@@ -8,21 +8,23 @@
 
 namespace spoke::node_checks {
 
-// Whether runtimes load a file of that name at all: .conf, .conflist and .json (libcni's
+// Returns whether runtimes load a file of that name at all: .conf, .conflist and .json (libcni's
 // ConfFiles).
 bool IsNetworkConfigName(std::string_view name);
 
 struct NetworkConfig {
-  bool usable = false;               // A runtime takes it.
-  std::string problem;               // Why not.
-  std::string network;               // Its "name".
-  std::vector<std::string> plugins;  // Their types, in the order of the chain: "bridge".
+  bool usable = false;  // Whether a runtime takes it.
+  std::string problem;  // The reason why not.
+  std::string network;  // The network's "name".
+  // The types of the plugins, in the order of the chain: "bridge".
+  std::vector<std::string> plugins;
 
-  // The first one's, which makes the interface; empty when there is none.
+  // Returns the first one's, which makes the interface; empty when there is none.
   std::string plugin() const { return plugins.empty() ? "" : plugins.front(); }
 };
 
-// `name`, the file's, decides: a .conflist has a list "plugins", the others are one plugin.
+// Reads a configuration. `name`, the file's, decides: a .conflist has a list "plugins", the others
+// are one plugin.
 NetworkConfig ReadNetworkConfig(std::string_view name, std::string_view text);
 
 }  // namespace spoke::node_checks

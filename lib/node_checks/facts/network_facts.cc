@@ -39,7 +39,7 @@ absl::Status TryReadLinks(NodeFacts& facts) {
 absl::Status TryReadNftables(NodeFacts& facts) {
   ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open(netlink::Protocol::kNetfilter));
   auto chains = nft::ReadForwardChains(socket);
-  // The subsystem is not there at all: then neither are rules.
+  // The subsystem is not there at all, and so neither are rules.
   if (absl::IsInvalidArgument(chains.status()) || absl::IsUnimplemented(chains.status())) {
     return absl::OkStatus();
   }

@@ -81,7 +81,7 @@ absl::Status TryAgentSocket(const std::string& path) {
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
     return absl::OkStatus();
   }
-  // Others wait there: somebody listens.
+  // Others wait there, so somebody listens.
   if (errno == EAGAIN) return absl::OkStatus();
   if (errno == ECONNREFUSED) {
     return absl::UnavailableError("nobody listens there: the agent does not run");

@@ -1,4 +1,4 @@
-// Connections to what listens, what does not, and what is no address.
+// Tests of connections to what listens, what does not, and what is no address.
 #include "lib/node_checks/facts/server_probe.h"
 
 #include <netinet/in.h>
@@ -33,7 +33,7 @@ struct Listener {
 
 TEST(TryToConnect, TellsWhoListensFromWhoDoesNot) {
   const Listener listener;
-  // Bound, and not listening: the port is refused, and nobody else can have it.
+  // A port that is bound, and not listening: it is refused, and nobody else can have it.
   EXPECT_TRUE(absl::IsUnavailable(TryToConnect(listener.target, kPatience)));
   ASSERT_EQ(::listen(listener.fd.get(), 1), 0);
   EXPECT_TRUE(TryToConnect(listener.target, kPatience).ok());

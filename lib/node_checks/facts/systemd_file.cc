@@ -18,7 +18,7 @@ std::string_view Trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
-// The lines of the text, those joined that a backslash joins.
+// Returns the lines of the text, those joined that a backslash joins.
 std::vector<std::string> LinesOf(std::string_view text) {
   std::vector<std::string> lines;
   bool goes_on = false;

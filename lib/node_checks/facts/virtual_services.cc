@@ -5,8 +5,8 @@
 
 namespace spoke::node_checks {
 
-// ip_vs_ctl.c: three lines of headings, then a line for each service, which begins with its
-// protocol or FWM, and for each of its servers one that begins with "  ->".
+// The format is that of ip_vs_ctl.c: three lines of headings, then a line for each service, which
+// begins with its protocol or FWM, and for each of its servers one that begins with "  ->".
 bool HasVirtualServices(std::string_view ip_vs) {
   constexpr std::array<std::string_view, 4> kBeginnings = {"TCP ", "UDP ", "SCTP", "FWM "};
   while (!ip_vs.empty()) {

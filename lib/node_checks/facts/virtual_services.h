@@ -6,8 +6,8 @@
 
 namespace spoke::node_checks {
 
-// Whether the table has any; `ip_vs` is the text of /proc/net/ip_vs, empty where there is none.
-// Safe on any input.
+// Returns whether the table has any; `ip_vs` is the text of /proc/net/ip_vs, empty where there is
+// none. Safe on any input.
 bool HasVirtualServices(std::string_view ip_vs);
 
 }  // namespace spoke::node_checks

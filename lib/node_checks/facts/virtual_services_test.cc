@@ -7,7 +7,7 @@
 namespace spoke::node_checks {
 namespace {
 
-// As the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
+// The text is as the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.
 constexpr std::string_view kAvailable =
     "IP Virtual Server version 1.2.1 (size=4096)\n"
     "Prot LocalAddress:Port Scheduler Flags\n"

@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::string_view kFirstWithBlocks = "2026-07-02";
 
-// As Microsoft lists them for each resource type, preview versions left out. What came after the
-// newest here is refused, as a cloud that has not got it yet refuses it.
+// The versions as Microsoft lists them for each resource type, without preview versions. What came
+// after the newest here is refused, as a cloud that has not got it yet refuses it.
 // https://learn.microsoft.com/azure/templates/microsoft.compute/allversions
 constexpr std::string_view kCompute[] = {
     "2015-06-15", "2016-03-30", "2017-03-30", "2017-12-01", "2018-04-01",    "2018-06-01",
@@ -19,7 +19,7 @@ constexpr std::string_view kCompute[] = {
     "2022-11-01", "2023-03-01", "2023-07-01", "2023-09-01", "2024-03-01",    "2024-07-01",
     "2024-11-01", "2025-04-01", "2026-03-01", "2026-04-01", kFirstWithBlocks};
 
-// https://learn.microsoft.com/azure/templates/microsoft.network/networkinterfaces
+// The versions of https://learn.microsoft.com/azure/templates/microsoft.network/networkinterfaces
 constexpr std::string_view kNetwork[] = {
     "2015-06-15", "2016-03-30", "2016-06-01", "2016-09-01", "2016-12-01", "2017-03-01",
     "2017-03-30", "2017-06-01", "2017-08-01", "2017-09-01", "2017-10-01", "2017-11-01",
@@ -32,10 +32,10 @@ constexpr std::string_view kNetwork[] = {
     "2023-06-01", "2023-09-01", "2023-11-01", "2024-01-01", "2024-03-01", "2024-05-01",
     "2024-07-01", "2024-10-01", "2025-01-01", "2025-03-01", "2025-05-01"};
 
-// What is published for these paths. Resource Manager has been seen to take others, too.
+// The versions published for these paths. Resource Manager has been seen to take others, too.
 constexpr std::string_view kScaleSetNics[] = {"2017-03-30", "2018-10-01"};
 
-// Some of many.
+// Some of many versions.
 constexpr std::string_view kResourceManager[] = {"2020-06-01", "2021-01-01", "2021-04-01",
                                                  "2022-09-01", "2023-07-01", "2024-03-01"};
 

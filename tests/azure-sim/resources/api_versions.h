@@ -10,27 +10,28 @@
 namespace spoke::azure_sim {
 
 enum class Api : uint8_t {
-  kCompute,          // Microsoft.Compute
-  kNetwork,          // Microsoft.Network
-  kScaleSetNics,     // Microsoft.Compute's paths that Network answers: an old version only.
-  kResourceManager,  // Of subscriptions and resource groups, which have no provider.
+  kCompute,          // The API of Microsoft.Compute.
+  kNetwork,          // The API of Microsoft.Network.
+  kScaleSetNics,     // The paths of Microsoft.Compute that Network answers: an old version only.
+  kResourceManager,  // The API of subscriptions and resource groups, which have no provider.
 };
-// "Microsoft.Compute". Resource Manager's own is "Microsoft.Resources".
+// Returns "Microsoft.Compute". Resource Manager's own is "Microsoft.Resources".
 std::string_view NamespaceOf(Api api);
 
-// Whether the simulated cloud has this version. knobs.compute_blocks can take Compute's newest
-// away.
+// Returns whether the simulated cloud has this version. knobs.compute_blocks can take Compute's
+// newest away.
 bool HasVersion(Api api, std::string_view version, const Knobs& knobs);
 
-// All that it has, oldest first: "2023-07-01, 2023-09-01".
+// Returns all that it has, oldest first: "2023-07-01, 2023-09-01".
 std::string VersionsText(Api api, const Knobs& knobs);
 
-// "2025-04-01" or "2025-04-01-preview": what no API takes is refused before any is looked for.
+// Returns whether a text is like "2025-04-01" or "2025-04-01-preview": what no API takes is refused
+// before any is looked for.
 bool IsVersionForm(std::string_view version);
 
-// Whether this version of Compute has etags.
+// Returns whether this version of Compute has etags.
 inline bool HasComputeEtags(std::string_view version) { return version >= "2024-03-01"; }
-// Whether this version of Compute knows blocks of addresses in the simulated cloud.
+// Returns whether this version of Compute knows blocks of addresses in the simulated cloud.
 bool HasComputeBlocks(std::string_view version, const Knobs& knobs);
 
 }  // namespace spoke::azure_sim

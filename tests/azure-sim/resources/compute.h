@@ -28,7 +28,7 @@ class Compute {
   // Gives instances the network profile of their set: "manualupgrade".
   void Upgrade(const std::vector<Instance*>& instances, absl::Time when);
   void Reimage(Instance& instance, absl::Time when);
-  // False: the subnet is full.
+  // Returns false when the subnet is full.
   bool AddInstances(ScaleSet& set, int count, absl::Time when);
   // Another writer adds a backend pool to the instance's primary IP configuration.
   void WriteAsForeigner(Instance& instance);
@@ -44,7 +44,7 @@ class Compute {
   http::Response DeleteSet(Call& call, ScaleSet& set);
   http::Response UpgradeInstances(Call& call, ScaleSet& set);
   Parsed<ScaleSet*> CreateSet(const Json& body, const Call& call, ResourceGroup& group);
-  // Response: the body does not fit. `changed`: whether it says anything new.
+  // Returns a response when the body does not fit. `changed` says whether it says anything new.
   std::optional<http::Response> ApplyToSet(const Json& body, ScaleSet& set, bool* changed);
   void FinishSet(ScaleSet& set, const std::string& operation, absl::Time when);
 
@@ -57,13 +57,13 @@ class Compute {
   http::Response DeleteInstanceRequest(Call& call, Instance& instance);
   http::Response ReimageRequest(Call& call, Instance& instance);
   std::optional<http::Response> RefuseWrite(Call& call, Instance& instance, const Json& body);
-  // Whether something else runs on it; a knob decides who yields.
+  // Returns whether something else runs on it; a knob decides who yields.
   std::optional<http::Response> Preempt(Instance& instance, absl::Time now);
   std::optional<http::Response> TakeProfile(const Json& properties, Instance& instance,
                                             bool* changed);
-  // The instance gets what its profile says; `fate` is how that ends.
+  // Gives the instance what its profile says; `fate` is how that ends.
   void Carry(Instance& instance, const std::string& operation, const Backend::Fate& fate);
-  // False: a subnet is full, and `error` says so.
+  // Returns false when a subnet is full, and `error` says so.
   bool Realize(Instance& instance, absl::Time when, Backend::AssignError* error);
   void MarkGone(ScaleSet& set, int64_t number, absl::Time when);
 
@@ -73,12 +73,13 @@ class Compute {
   http::Response OneMachine(Call& call, ResourceGroup& group);
   http::Response GetMachine(Call& call, Instance& instance);
   http::Response WriteMachine(Call& call, Instance& instance);
-  // What the request's etags say against it.
+  // Returns what the request's etags say against it.
   static std::optional<http::Response> RefuseStale(const Call& call, const Instance& instance);
 
-  // 202, with an operation that succeeds at `end`. Its id goes to `id`, unless that is null.
+  // Answers 202, with an operation that succeeds at `end`. Its id goes to `id`, unless that is
+  // null.
   http::Response Accept(Call& call, const ScaleSet& set, absl::Time end, std::string* id = nullptr);
-  // The same for what deletes instances: by its end they are gone, however long each takes.
+  // Does the same for what deletes instances: by its end they are gone, however long each takes.
   http::Response AcceptDeletion(Call& call, const ScaleSet& set, std::string* id = nullptr);
 
   Throttle::Scope ScopeOf(const ScaleSet& set) const;
@@ -87,7 +88,7 @@ class Compute {
   Backend& backend_;
 };
 
-// Whether `if_match`, an If-Match header, allows to write a resource with this etag.
+// Returns whether `if_match`, an If-Match header, allows to write a resource with this etag.
 bool EtagMatches(std::string_view if_match, std::string_view etag);
 
 }  // namespace spoke::azure_sim

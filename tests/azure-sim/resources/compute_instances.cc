@@ -1,4 +1,4 @@
-// Instances of Uniform scale sets.
+// The instances of Uniform scale sets.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -16,7 +16,8 @@ const Json* Member(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-// What of "properties" a client may set besides the network; the rest is read-only or ignored.
+// Returns what of "properties" a client may set besides the network; the rest is read-only or
+// ignored.
 Json OtherProperties(const Json& properties) {
   Json kept = Json::object();
   for (const char* key : {"protectionPolicy", "userData", "securityProfile", "licenseType"}) {
@@ -27,7 +28,7 @@ Json OtherProperties(const Json& properties) {
 
 http::Response BadQuery(std::string_view option, std::string_view value) {
   return ErrorResponse(
-      400, "InvalidParameter",  // Unverified words.
+      400, "InvalidParameter",  // The words are unverified.
       fmt::format("The value '{}' of query parameter '{}' is invalid.", value, option),
       Details::kNone, option);
 }
@@ -43,7 +44,7 @@ std::optional<http::Response> CheckExpand(std::string_view expand) {
   return BadQuery("$expand", expand);
 }
 
-// How a list of instances is narrowed.
+// The query by which a list of instances is narrowed.
 struct InstanceQuery {
   bool with_view = false;
   bool view_alone = false;
@@ -57,6 +58,7 @@ struct InstanceQuery {
   }
 };
 
+// Reads the query of
 // https://learn.microsoft.com/rest/api/compute/virtual-machine-scale-set-vms/list
 std::optional<http::Response> ReadQuery(const Target& target, InstanceQuery* query) {
   const std::string expand = target.Query("$expand");
@@ -122,7 +124,7 @@ http::Response Compute::ListInstances(Call& call, ScaleSet& set) {
   call.kind = "instance.list";
   const Throttle::Scope scope{set.group->subscription, set.spec.location, {}};
   if (auto refused = backend_.Ask(call, Policy::kHighCostGetScaleSet, scope)) return *refused;
-  call.charge.reset();  // What a list is charged counts VMs.
+  call.charge.reset();  // The charge of a list counts VMs.
   const std::optional<uint64_t> cursor = Backend::CursorOf(call);
   if (!cursor.has_value()) {
     return ErrorResponse(400, "InvalidParameter", "The skip token is invalid.", Details::kNone,
@@ -148,7 +150,7 @@ http::Response Compute::ListInstances(Call& call, ScaleSet& set) {
     value.push_back(uniform ? query.Select(renderer.Of(instance, query.with_view))
                             : renderer.FlexibleMember(instance));
   }
-  // One unit for each VM that was looked at.
+  // The charge is one unit for each VM that was looked at.
   if (auto refused = backend_.Ask(call, Policy::kScaleSetVmViews, scope,
                                   std::max<double>(1, static_cast<double>(value.size())))) {
     return *refused;
@@ -203,7 +205,7 @@ http::Response Compute::GetInstance(Call& call, Instance& instance, bool view_on
   if (HasComputeEtags(call.target.api_version())) {
     response.headers.Add("ETag", ComputeEtag(instance.etag));
   }
-  // Behind the answer, so that who read this writes something stale.
+  // The write comes behind the answer, so that whoever read this writes something stale.
   if (backend_.random().Chance(backend_.knobs().foreign_writes)) WriteAsForeigner(instance);
   return response;
 }
@@ -245,7 +247,7 @@ std::optional<http::Response> Compute::Preempt(Instance& instance, absl::Time no
   }
   backend_.End(*running, now, Operation::Status::kCanceled, "OperationPreempted",
                "Operation execution has been preempted by a more recent operation.");
-  // Should the newer one be refused for what it says, nothing runs any more.
+  // If the newer one is refused for what it says, nothing runs any more.
   instance.state = State::kCanceled;
   for (Nic* nic : instance.nics) nic->state = State::kSucceeded;
   return std::nullopt;
@@ -342,7 +344,7 @@ http::Response Compute::PutInstance(Call& call, Instance& instance) {
   const Placed place{instance.name, instance.set->group->name, instance.set->spec.location};
   if (auto error = CheckLocation(body, place, Location::kOptional)) return *error;
   if (auto error = RefuseWrite(call, instance, body)) return *error;
-  // Checked before the body is taken: what loses to another write leaves no trace.
+  // This is checked before the body is taken: what loses to another write leaves no trace.
   if (auto error = Preempt(instance, call.now)) return *error;
   bool changed = false;
   if (const Json* properties = Member(body, "properties"); properties != nullptr) {
@@ -355,7 +357,7 @@ http::Response Compute::PutInstance(Call& call, Instance& instance) {
       instance.properties = extra;
     }
   }
-  // As recorded: a write that says nothing new neither counts nor moves the etag, but runs.
+  // This is as recorded: a write that says nothing new neither counts nor moves the etag, but runs.
   if (changed) ++instance.etag;
   if (!changed) call.charge = 0;
   Operation& operation = backend_.Start(call, Provider::kCompute, instance.set->group->subscription,

@@ -1,4 +1,4 @@
-// Virtual machines of Flexible scale sets: ordinary ones, whose NICs are ordinary, too.
+// The virtual machines of Flexible scale sets: ordinary ones, whose NICs are ordinary, too.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,8 @@
 namespace spoke::azure_sim {
 namespace {
 
-// "'virtualMachineScaleSet/id' eq '/subscriptions/...'": the id in lower case; empty: no filter;
-// nullopt: another one.
+// Reads "'virtualMachineScaleSet/id' eq '/subscriptions/...'": the id in lower case; empty: no
+// filter; nullopt: another one.
 std::optional<std::string> FilteredSet(const std::string& filter) {
   if (filter.empty()) return "";
   constexpr std::string_view kBegin = "'virtualmachinescaleset/id' eq '";
@@ -111,7 +111,7 @@ std::optional<http::Response> Compute::RefuseStale(const Call& call, const Insta
   return std::nullopt;
 }
 
-// Of what a write can change on a machine only its tags are of interest here: its NICs are
+// Takes only the tags of what a write can change on a machine: its NICs are
 // resources of their own. It runs all the same.
 http::Response Compute::WriteMachine(Call& call, Instance& instance) {
   Json body;

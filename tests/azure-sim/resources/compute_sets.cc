@@ -1,4 +1,4 @@
-// Scale sets, and what changes many instances at once.
+// Requests for scale sets, and what changes many instances at once.
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -304,7 +304,8 @@ void Compute::Upgrade(const std::vector<Instance*>& instances, absl::Time when) 
       backend_.End(*running, when, Operation::Status::kCanceled, "OperationPreempted",
                    "Operation execution has been preempted by a more recent operation.");
     }
-    // The whole network profile of the set: what was written for this instance alone is lost.
+    // The instance gets the whole network profile of the set: what was written for this instance
+    // alone is lost.
     instance->profile = instance->set->model;
     instance->own_model = false;
     instance->latest_model = true;

@@ -15,10 +15,10 @@ class Network {
  public:
   explicit Network(Backend& backend) : backend_(backend) {}
 
-  // Paths below "/providers/Microsoft.Network"; as Compute::Handle().
+  // Handles paths below "/providers/Microsoft.Network", as Compute::Handle() does.
   http::Response Handle(Call& call, ResourceGroup* group, size_t rest);
 
-  // Paths below a scale set that Network answers, though Compute's name is in them.
+  // Handles paths below a scale set that Network answers, though Compute's name is in them.
   http::Response HandleBelowScaleSet(Call& call, ResourceGroup& group);
 
   // Another writer adds a backend pool to the NIC's primary IP configuration.
@@ -39,7 +39,7 @@ class Network {
   http::Response DeleteNic(Call& call, ResourceGroup& group, Nic& nic);
   std::optional<http::Response> RefuseWrite(Call& call, const Nic* nic);
   std::optional<http::Response> Preempt(Nic& nic, absl::Time now);
-  // Takes effect at once, or runs on an attached NIC for a while.
+  // Writes a NIC, which takes effect at once, or runs on an attached NIC for a while.
   http::Response Write(Call& call, Nic& nic, std::vector<IpConfig> wanted, bool created);
   void Carry(Nic& nic, std::vector<IpConfig> wanted, const std::string& operation,
              const Backend::Fate& fate);
@@ -55,7 +55,7 @@ class Network {
 
   std::optional<http::Response> Ask(Call& call, std::string_view subscription,
                                     std::string_view region);
-  // The list of NICs as a page, with what faults do to it.
+  // Answers the list of NICs as a page, with what faults do to it.
   Json NicJson(Renderer& renderer, const Nic& nic);
 
   Backend& backend_;

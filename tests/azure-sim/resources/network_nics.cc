@@ -1,4 +1,4 @@
-// NICs of their own: those of Flexible scale sets' machines, and ones that are on no machine.
+// The NICs of their own: those of Flexible scale sets' machines, and ones that are on no machine.
 #include <algorithm>
 #include <utility>
 
@@ -177,7 +177,7 @@ std::optional<http::Response> Network::Preempt(Nic& nic, absl::Time now) {
   backend_.End(*running, now, Operation::Status::kCanceled,
                "CanceledAndSupersededDueToAnotherOperation",
                "Operation was canceled and superseded by another operation.");
-  nic.state = State::kSucceeded;  // Should the newer one be refused, nothing runs any more.
+  nic.state = State::kSucceeded;  // If the newer one is refused, nothing runs any more.
   return std::nullopt;
 }
 

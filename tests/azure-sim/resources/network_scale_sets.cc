@@ -1,4 +1,4 @@
-// NICs of scale sets. Only reads: what is written goes through the instance's model.
+// The NICs of scale sets. They are only read: what is written goes through the instance's model.
 #include <algorithm>
 #include <charconv>
 #include <utility>

@@ -87,7 +87,7 @@ http::Response Network::Subnets(Call& call, ResourceGroup& group, VirtualNetwork
     if (!knobs.subnet_lists_ip_configurations) return renderer.Of(subnet, nullptr);
     const auto most = static_cast<size_t>(std::max(knobs.subnet_ip_configurations_most, 0));
     const std::vector<std::string> ids = IpConfigurationsOf(subnet, most + 1);
-    // Of a subnet with very many, Azure shows none at all.
+    // Azure shows none at all for a subnet with very many.
     return renderer.Of(subnet, ids.empty() || ids.size() > most ? nullptr : &ids);
   };
   if (call.target.size() == 9) {

@@ -19,7 +19,7 @@ constexpr Api kNetwork = Api::kNetwork;
 constexpr Api kScaleSetNics = Api::kScaleSetNics;
 
 constexpr ApiOperation kOperations[] = {
-    // -- Scale sets.
+    // -- Scale sets
     {kCompute, kSub, "GET", "virtualMachineScaleSets", "VirtualMachineScaleSets_ListAll", kYes},
     {kCompute, kSub, "GET", "locations/*/virtualMachineScaleSets",
      "VirtualMachineScaleSets_ListByLocation", kYes},
@@ -199,7 +199,7 @@ constexpr ApiOperation kOperations[] = {
      kNo},
     {kCompute, kGrp, "DELETE", "virtualMachines/*/runCommands/*",
      "VirtualMachineRunCommands_Delete", kNo},
-    // -- Of Compute as a whole. The status of an operation is what Azure-AsyncOperation leads to.
+    // -- Compute as a whole. The status of an operation is what Azure-AsyncOperation leads to.
     {kCompute, kSub, "GET", "locations/*/operations/*", "Compute_OperationStatus", kYes},
     {kCompute, kSub, "GET", "locations/*/usages", "Usage_List", kNo},
     {kCompute, kSub, "GET", "locations/*/vmSizes", "VirtualMachineSizes_List", kNo},
@@ -284,14 +284,14 @@ constexpr ApiOperation kOperations[] = {
      "VirtualNetworkPeerings_CreateOrUpdate", kNo},
     {kNetwork, kGrp, "DELETE", "virtualNetworks/*/virtualNetworkPeerings/*",
      "VirtualNetworkPeerings_Delete", kNo},
-    // -- Of Network as a whole.
+    // -- Network as a whole.
     {kNetwork, kSub, "GET", "locations/*/operations/*", "Network_OperationStatus", kYes},
     {kNetwork, kSub, "GET", "locations/*/operationResults/*", "Network_OperationResult", kYes},
     {kNetwork, kSub, "GET", "locations/*/usages", "Usages_List", kNo},
 };
 
-// What identifies a path: its namespace, its scope, and its segments, in lower case, without the
-// names, which are every second one.
+// Returns what identifies a path: its namespace, its scope, and its segments, in lower case,
+// without the names, which are every second one.
 std::string KeyOf(std::string_view provider, Scope scope, const std::vector<std::string>& segments,
                   size_t first) {
   std::string key = fmt::format("{} {}", Lower(provider), scope == Scope::kGroup ? "g" : "s");

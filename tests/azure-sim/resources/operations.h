@@ -23,31 +23,32 @@ struct ApiOperation {
   Api api = Api::kCompute;
   Scope scope = Scope::kGroup;
   std::string_view method;
-  std::string_view path;  // Below the provider; a name is "*": "virtualMachineScaleSets/*/start".
-  std::string_view name;  // As the SDKs call it: "VirtualMachineScaleSets_Start".
+  // The path below the provider; a name is "*": "virtualMachineScaleSets/*/start".
+  std::string_view path;
+  std::string_view name;  // The name as the SDKs call it: "VirtualMachineScaleSets_Start".
   Simulated simulated = Simulated::kNo;
 };
 
 std::span<const ApiOperation> ApiOperations();
 
-// What can be done at one path: an operation for each method. Empty: there is no such path.
+// The operations of one path, one for each method. Empty: there is no such path.
 struct PathOperations {
   std::vector<const ApiOperation*> operations;
 
   bool empty() const { return operations.empty(); }
-  // Null: the method is none of the path's.
+  // Returns the operation; null: the method is none of the path's.
   const ApiOperation* Of(std::string_view method) const;
-  // "GET, PUT", for the header Allow.
+  // Returns "GET, PUT", for the header Allow.
   std::string Methods() const;
 };
 
 // `provider` is the place of the provider's namespace among the segments of `target`.
 const PathOperations& OperationsAt(const Target& target, size_t provider, Scope scope);
 
-// "virtualMachineScaleSets/virtualMachines": as Azure's errors call what a path is of.
+// Returns "virtualMachineScaleSets/virtualMachines": as Azure's errors call what a path is of.
 std::string TypeOf(const ApiOperation& operation);
 
-// Whether the path names a resource, which has a location; a list has none.
+// Returns whether the path names a resource, which has a location; a list has none.
 bool NamesResource(const ApiOperation& operation);
 
 }  // namespace spoke::azure_sim

@@ -1,4 +1,4 @@
-// The table of operations: what it finds, and that the page for readers says the same.
+// Tests the table of operations: what it finds, and that the page for readers says the same.
 #include "tests/azure-sim/resources/operations.h"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ TEST(Operations, ThePageForReadersHasAllOfThemAndNoOthers) {
 class OperationsTest : public ModelTest {
  protected:
   void SetUp() override { Make(2); }
-  // Of something that is there, where the table has a name.
+  // Returns the path of something that is there, where the table has a name.
   static std::string PathOf(const ApiOperation& operation) {
     const std::map<std::string, std::string> names = {
         {"virtualMachineScaleSets/*", "pool"}, {"virtualMachines/*", "0"},

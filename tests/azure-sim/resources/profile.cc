@@ -81,8 +81,8 @@ class EntryReader {
       if (value.is_null()) continue;
       if (auto error = ReadProperty(key, value, config, &extra)) return error;
     }
-    // What a client read and sends back names the address of each dynamic entry: that is no
-    // options.
+    // A client that sends back what it read names the address of each dynamic entry: that is no
+    // wish.
     if (!static_) config->fixed.reset();
     if (config->subnet == nullptr) {
       return Invalid("ipConfiguration.subnet",
@@ -151,11 +151,11 @@ class EntryReader {
       }
       if (!SameGroups(config, configs[0])) {
         return ErrorResponse(
-            400, "ApplicationSecurityGroupsOnNicMustBeTheSame",  // Unverified code.
+            400, "ApplicationSecurityGroupsOnNicMustBeTheSame",  // The code is unverified.
             fmt::format("IP configurations of {} have different security groups.", nic_));
       }
     }
-    if (configs.size() > 1 && primaries != 1) {  // Unverified code.
+    if (configs.size() > 1 && primaries != 1) {  // The code is unverified.
       return Invalid("ipConfigurations",
                      "Exactly one of several IP configurations has to be primary.");
     }
@@ -166,7 +166,7 @@ class EntryReader {
     const size_t most = static_cast<size_t>(std::max(rules_.knobs.most_ip_configurations, 1)) +
                         (rules_.knobs.primary_counts ? 0 : 1);
     if (count <= most) return std::nullopt;
-    if (standalone_) {  // Unverified code.
+    if (standalone_) {  // The code is unverified.
       return ErrorResponse(
           400, "IpConfigurationsOnNicExceedsLimit",
           fmt::format("Network interface {} has {} IP configurations, {} are allowed.", nic_, count,
@@ -196,7 +196,7 @@ class EntryReader {
   bool static_ = false;
 };
 
-// What Azure fills in where a client says nothing.
+// Returns what Azure fills in where a client says nothing.
 Json NicDefaults() {
   return {{"enableAcceleratedNetworking", false},
           {"disableTcpStateTracking", false},
@@ -268,7 +268,7 @@ std::optional<http::Response> CheckPrimaryStays(std::string_view primary,
 
 std::optional<http::Response> CheckSuccessor(const NetworkProfile& now,
                                              const NetworkProfile& next) {
-  if (now.size() != next.size()) {  // Unverified code.
+  if (now.size() != next.size()) {  // The code is unverified.
     return Invalid("networkInterfaceConfigurations",
                    "Network interfaces of an instance cannot be added or removed.");
   }

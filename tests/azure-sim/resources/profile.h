@@ -1,4 +1,4 @@
-// Network settings as clients send them, read and checked. Pure.
+// Reads and checks network settings as clients send them. Pure.
 #pragma once
 
 #include <optional>
@@ -24,21 +24,22 @@ struct ProfileRules {
   std::string_view owner;  // The id that errors name.
 };
 
-// "networkInterfaceConfigurations" of a scale set or one of its instances.
+// Reads "networkInterfaceConfigurations" of a scale set or one of its instances.
 Parsed<NetworkProfile> ParseProfile(const Json& list, const ProfileRules& rules);
 
-// What may follow what is there: NICs neither come nor go, and a primary IP configuration stays.
+// Checks what may follow what is there: NICs neither come nor go, and a primary IP configuration
+// stays.
 std::optional<http::Response> CheckSuccessor(const NetworkProfile& now, const NetworkProfile& next);
 
-// "ipConfigurations" of a NIC of its own, which may ask for certain addresses.
+// Reads "ipConfigurations" of a NIC of its own, which may ask for certain addresses.
 Parsed<std::vector<IpConfig>> ParseNicEntries(const Json& list, std::string_view nic,
                                               const ProfileRules& rules);
 
-// Whether the name of a primary entry is still there. A response: it is not.
+// Checks that the name of a primary entry is still there. A response: it is not.
 std::optional<http::Response> CheckPrimaryStays(std::string_view primary,
                                                 const std::vector<IpConfig>& next);
 
-// With sorted keys, so that what was sent in another order is still the same.
+// Makes a value with sorted keys, so that what was sent in another order is still the same.
 Extra MakeExtra(const Json& value);
 
 }  // namespace spoke::azure_sim

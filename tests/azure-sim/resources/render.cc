@@ -11,7 +11,8 @@
 namespace spoke::azure_sim {
 namespace {
 
-// What instances are made of, besides their network: the client never needs it, and must keep it.
+// Returns what instances are made of, besides their network: the client never needs it, and must
+// keep it.
 Json ImageReference() {
   return {{"publisher", "Canonical"},
           {"offer", "0001-com-ubuntu-server-jammy"},
@@ -78,7 +79,8 @@ std::string BareMac(const ip::MacAddress& mac) {
 
 std::string Renderer::Id(const std::string& id) {
   if (!knobs_.vary_id_case) return id;
-  // As seen from Azure: all lower, group or provider words in another case, the group in capitals.
+  // The id is spelled as seen from Azure: all lower, group or provider words in another case, the
+  // group in capitals.
   switch (random_.Next() % 4) {
     case 0:
       return Lower(id);

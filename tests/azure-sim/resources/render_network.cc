@@ -1,4 +1,4 @@
-// The resources of Microsoft.Network.
+// Shows the resources of Microsoft.Network.
 #include <algorithm>
 #include <utility>
 

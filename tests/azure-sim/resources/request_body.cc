@@ -11,7 +11,7 @@
 namespace spoke::azure_sim {
 namespace {
 
-// Who finds out, which decides how it is said.
+// The part that finds out, which decides how it is said.
 enum class Reader : uint8_t { kResourceManager, kCompute, kNetwork };
 
 // An object of the API. `members` are names between blanks. Behind a name: ":Shape" if its value is
@@ -21,7 +21,7 @@ enum class Reader : uint8_t { kResourceManager, kCompute, kNetwork };
 struct Shape {
   std::string_view name;
   Reader reader = Reader::kCompute;
-  std::string_view shown;  // As errors call its type. But for Resource Manager's: unverified.
+  std::string_view shown;  // The type as errors call it; unverified except for Resource Manager's.
   std::string_view members;
 };
 
@@ -79,7 +79,7 @@ constexpr Shape kShapes[] = {
     {"InstanceIds", Reader::kCompute, "VMScaleSetVMInstanceRequiredIDs", "instanceIds"},
     {"Reimage", Reader::kCompute, "VMScaleSetVMReimageParameters",
      "osProfile tempDisk exactVersion forceUpdateOSDiskForEphemeral"},
-    // Seen: "resources", which a GET shows, is refused here.
+    // An example that was seen is "resources", which a GET shows and which is refused here.
     {"Machine", Reader::kResourceManager, "ResourceDefinition",
      "id name type location tags kind managedBy sku plan properties:MachineProperties identity "
      "zones extendedLocation placement etag scale systemData"},
@@ -158,9 +158,9 @@ std::string_view ShapeOf(BodyOf what) {
 }
 
 struct Member {
-  std::string_view shape;  // Of its value; empty: not looked into.
+  std::string_view shape;  // The shape of its value; empty: not looked into.
   bool is_list = false;
-  std::string_view since;  // A version, or "blocks"; empty: always there.
+  std::string_view since;  // The first version, or "blocks"; empty: always there.
 };
 
 struct ReadShape {
@@ -236,7 +236,7 @@ class MemberCheck {
   }
 
  private:
-  // NOLINTNEXTLINE(misc-no-recursion): as Check().
+  // NOLINTNEXTLINE(misc-no-recursion): no deeper than Check().
   std::optional<http::Response> CheckMember(const Json& item, const Member& member,
                                             const std::string& at) const {
     if (member.shape.empty() || item.is_null()) return std::nullopt;
@@ -277,7 +277,7 @@ class MemberCheck {
     return JsonResponse(400, {{"error", std::move(error)}});
   }
 
-  // Behind the name, where it first is: near enough for who reads it.
+  // The place is behind the name, where it first is: near enough for a reader.
   size_t PositionOf(const std::string& path) const {
     std::string name = path.substr(path.rfind('.') + 1);
     name = fmt::format("\"{}\"", name.substr(0, name.find('[')));
@@ -290,7 +290,7 @@ class MemberCheck {
   const Knobs& knobs_;
 };
 
-// How the name of a place compares.
+// Returns the form in which the name of a place compares.
 std::string Place(std::string_view location) {
   std::string place;
   for (const char c : Lower(location)) {

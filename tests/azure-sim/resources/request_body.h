@@ -1,5 +1,5 @@
-// What a request's body may say, before anybody looks at what it means: JSON, members that Azure's
-// published API has, and a location that fits. Pure.
+// Checks what a request's body may say, before anybody looks at what it means: JSON, members that
+// Azure's published API has, and a location that fits. Pure.
 //
 // Azure refuses a member that it does not know, and so finds a client that is wrong at once. Here
 // names have to be spelled as published, too, where Azure would take them in any case.
@@ -16,34 +16,34 @@ namespace spoke::azure_sim {
 
 enum class BodyOf : uint8_t {
   kScaleSet,
-  kScaleSetUpdate,  // PATCH
+  kScaleSetUpdate,  // A PATCH.
   kInstance,
-  kInstanceIds,  // POST manualupgrade
-  kReimage,      // May be empty.
+  kInstanceIds,  // A POST of manualupgrade.
+  kReimage,      // A body that may be empty.
   kMachine,
-  kMachineUpdate,  // PATCH
+  kMachineUpdate,  // A PATCH.
   kNic,
   kNetwork,
-  kTags,  // PATCH of what Microsoft.Network has.
+  kTags,  // A PATCH of what Microsoft.Network has.
   kSubnet,
 };
 
-// The body as a JSON object. A response: what Azure answers to one that is none, or that has a
-// member which the API does not have in the version that the request names.
+// Returns the body as a JSON object. A response: what Azure answers to one that is none, or that
+// has a member which the API does not have in the version that the request names.
 std::optional<http::Response> ParseBody(const Call& call, BodyOf what, const Knobs& knobs,
                                         Json* body);
 
-// A resource where it is now.
+// The place of a resource now.
 struct Placed {
   std::string_view name;
   std::string_view group;
-  std::string_view location;  // Empty: it is not there yet.
+  std::string_view location;  // The location; empty: it is not there yet.
 };
 
 enum class Location : uint8_t { kRequired, kOptional };
 
-// A response: the body has no location, or another than the resource, which stays where it is.
-// "East US 2" is "eastus2".
+// Checks the location. A response: the body has none, or another than the resource, which stays
+// where it is. "East US 2" is "eastus2".
 std::optional<http::Response> CheckLocation(const Json& body, const Placed& resource,
                                             Location location);
 

@@ -165,7 +165,7 @@ http::Response NetworkPreconditionFailed(std::string_view given, std::string_vie
 }
 
 http::Response AlreadyThere(std::string_view id) {
-  return ErrorResponse(  // Unverified words.
+  return ErrorResponse(  // The words are unverified.
       412, "PreconditionFailed",
       fmt::format("The header if-none-match is *, and the resource {} is there already.", id));
 }
@@ -209,7 +209,8 @@ void AddRetryAfter(absl::Duration delay, RetryAfter form, absl::Time now,
     case RetryAfter::kSeconds:
       response->headers.Add("Retry-After", fmt::format("{}", absl::ToInt64Seconds(delay)));
       return;
-    case RetryAfter::kHttpDate:  // Whole seconds: rounded up, so that it is never too early.
+    // The text has whole seconds, rounded up, so that it is never too early.
+    case RetryAfter::kHttpDate:
       response->headers.Add("Retry-After", FormatHttpDate(absl::FromUnixSeconds(absl::ToUnixSeconds(
                                                now + delay + absl::Milliseconds(999)))));
       return;

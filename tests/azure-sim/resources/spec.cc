@@ -50,7 +50,7 @@ class Fields {
       to->push_back(item.get<std::string>());
     }
   }
-  // With `parse`, which gives a StatusOr.
+  // Reads with `parse`, which returns a StatusOr.
   template <typename T, typename Parse>
   void ReadParsed(const char* name, std::optional<T>* to, Parse parse) {
     std::string text;

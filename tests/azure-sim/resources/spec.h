@@ -1,4 +1,4 @@
-// What a simulated Azure has at its start. Pure.
+// The contents of a simulated Azure at its start. Pure.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,17 @@ namespace spoke::azure_sim {
 enum class Orchestration : uint8_t { kUniform, kFlexible };
 
 struct SubnetSpec {
-  std::string id;  // /subscriptions/S/resourceGroups/G/providers/Microsoft.Network/...
+  std::string id;  // The id: /subscriptions/S/resourceGroups/G/providers/Microsoft.Network/...
   ip::Prefix prefix;
   std::optional<ip::Prefix> prefix_v6;
-  std::string location = "eastus2";  // Of its virtual network, if this is the first subnet of it.
+  // The location of its virtual network, if this is the first subnet of it.
+  std::string location = "eastus2";
 };
 
-// What one instance shall be like; for tests that wire it to a machine of their own.
+// The wishes for one instance; for tests that wire it to a machine of their own.
 struct InstanceSpec {
-  std::string node;  // Its name in the attachments file; empty: its computer name.
-  std::string name;  // Of the machine, in a Flexible set; empty: one is made up.
+  std::string node;  // The node's name in the attachments file; empty: its computer name.
+  std::string name;  // The name of the machine, in a Flexible set; empty: one is made up.
   std::optional<ip::MacAddress> mac;
   std::optional<ip::Address> address;
 };
@@ -37,9 +38,9 @@ struct ScaleSetSpec {
   Orchestration orchestration = Orchestration::kUniform;
   int instances = 0;
   int first_instance = 0;  // Instance ids have gaps in real sets; this is where they begin.
-  std::string subnet_id;   // Of one of SimSpec::subnets.
+  std::string subnet_id;   // The id of one of SimSpec::subnets.
   std::string sku = "Standard_D8s_v5";
-  std::string computer_name_prefix;  // Empty: the name.
+  std::string computer_name_prefix;  // The prefix; empty: the name.
   std::string nic = "nic";
   std::string ip_configuration = "ipconfig1";
   int nics = 1;
@@ -50,10 +51,11 @@ struct ScaleSetSpec {
   std::string network_security_group;
   std::vector<std::string> application_security_groups;
   std::vector<std::string> load_balancer_pools;
-  int baked_addresses = 0;  // In the set's model, so that instances are born with them.
+  int baked_addresses = 0;  // The number in the set's model, so that instances are born with them.
   int baked_blocks = 0;
-  std::string baked_prefix = "spoke-m";  // Names: "spoke-m0", ...; blocks count on.
-  std::vector<InstanceSpec> first;       // Of the first instances, in their order.
+  // The beginning of the names: "spoke-m0", ...; blocks count on.
+  std::string baked_prefix = "spoke-m";
+  std::vector<InstanceSpec> first;  // The first instances, in their order.
 
   std::string id() const;
 };
@@ -62,7 +64,7 @@ struct SimSpec {
   uint64_t seed = 1;
   std::vector<SubnetSpec> subnets;
   std::vector<ScaleSetSpec> scale_sets;
-  // "/subscriptions/S/resourceGroups/G" that exist besides those named above.
+  // The groups "/subscriptions/S/resourceGroups/G" that exist besides those named above.
   std::vector<std::string> resource_groups;
 };
 
@@ -70,7 +72,7 @@ struct SimSpec {
 SimSpec SmallSpec(int instances, std::string_view prefix = "10.0.0.0/16",
                   Orchestration orchestration = Orchestration::kUniform);
 
-// From JSON with the names of the fields above; `orchestration` is "Uniform" or "Flexible".
+// Reads JSON with the names of the fields above; `orchestration` is "Uniform" or "Flexible".
 // Errors: kInvalidArgument, with the path of what is wrong.
 absl::StatusOr<SimSpec> ParseSpec(std::string_view json);
 

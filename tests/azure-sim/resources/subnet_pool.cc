@@ -9,7 +9,7 @@ namespace spoke::azure_sim {
 namespace {
 
 constexpr uint64_t kMostV6 = 65'536;
-constexpr uint64_t kMostV4 = 1ULL << 24U;  // A /8, the largest subnet there is.
+constexpr uint64_t kMostV4 = 1ULL << 24U;  // The addresses of a /8, the largest subnet there is.
 constexpr uint64_t kFirstUsable = 4;
 constexpr uint64_t kBlock = 16;
 

@@ -1,4 +1,4 @@
-// Which addresses of a subnet are taken. Pure; not thread-safe.
+// The addresses of a subnet that are taken. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ namespace spoke::azure_sim {
 // Azure keeps the first four addresses and the last one of every subnet for itself.
 class SubnetPool {
  public:
-  // Of an IPv6 subnet only the first 65,536 addresses are ever given out: enough for any test, and
-  // a /64 has no bitmap.
+  // Makes a pool. Only the first 65,536 addresses of an IPv6 subnet are ever given out: enough for
+  // any test, and a /64 has no bitmap.
   explicit SubnetPool(const ip::Prefix& prefix);
 
   const ip::Prefix& prefix() const { return prefix_; }
   uint64_t free() const { return free_; }
 
-  // The lowest free address. nullopt: the subnet is full.
+  // Takes the lowest free address. nullopt: the subnet is full.
   std::optional<ip::Address> TakeLowest();
-  // The lowest free block of 16 that is aligned, for a /28. nullopt: there is none.
+  // Takes the lowest free block of 16 that is aligned, for a /28. nullopt: there is none.
   std::optional<ip::Address> TakeBlock();
 
   enum class Taken { kYes, kInUse, kReserved, kOutside };
-  // One certain address.
+  // Takes one certain address.
   Taken Take(const ip::Address& address);
 
   // Gives back what one of the above returned; `count` is 1 or 16.

@@ -1,4 +1,4 @@
-// What no client could beat. Pure.
+// The speed that no client could beat. Pure.
 #pragma once
 
 #include "absl/time/time.h"
@@ -6,7 +6,7 @@
 
 namespace spoke::azure_bench {
 
-// How long it takes until `writes` writes have been let through, one to a VM, all of one
+// Returns how long it takes until `writes` writes have been let through, one to a VM, all of one
 // subscription and region, by a client that knows every limit and its phase exactly, with
 // `identities`; from the beginning of a minute on which all buckets are full. The slowest of them
 // then takes `latency.most` more.

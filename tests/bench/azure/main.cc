@@ -1,4 +1,5 @@
-// spoke-azure-bench: the server against a simulated Azure, on a simulated clock. Prints JSON.
+// The program spoke-azure-bench: the server against a simulated Azure, on a simulated clock. Prints
+// JSON.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -87,7 +88,7 @@ class Churn {
         pods_(static_cast<size_t>(options.world.nodes)),
         generation_(static_cast<size_t>(options.world.nodes)) {}
 
-  // Whether one more pod found an address.
+  // Returns whether one more pod found an address.
   bool Start(size_t node) {
     for (auto& [address, used] : world_.agents().assignable[node + 1]) {
       if (used) continue;
@@ -116,7 +117,7 @@ class Churn {
     cooldown_.emplace_back(world_.now() + absl::Seconds(30), node, pod.address);
   }
 
-  // What released addresses waited for is over.
+  // Ends the cooldown of released addresses.
   void Cool() {
     while (!cooldown_.empty() && std::get<0>(cooldown_.front()) <= world_.now()) {
       const auto [at, node, address] = cooldown_.front();
@@ -127,7 +128,7 @@ class Churn {
     }
   }
 
-  // One second of the cluster's life.
+  // Lets one second of the cluster's life pass.
   void Second(double starts) {
     Cool();
     world_.AnswerReclaims();
@@ -189,7 +190,7 @@ absl::StatusOr<Json> SteadyChurn(const Options& options) {
   for (size_t node = 0; node < static_cast<size_t>(options.world.nodes); ++node) {
     for (uint32_t i = 0; i < options.world.addresses / 2; ++i) churn.Start(node);
   }
-  // Until what the first pods made necessary is done.
+  // This lasts until what the first pods made necessary is done.
   for (int i = 0; i < 1800; ++i) {
     churn.Second(starts);
     world->Run(world->now() + absl::Seconds(1), never);

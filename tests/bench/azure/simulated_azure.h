@@ -18,13 +18,13 @@
 
 namespace spoke::azure_bench {
 
-// Not thread-safe.
+// The client. Not thread-safe.
 class SimulatedAzure final : public ipam::CloudRequests {
  public:
   using Answer = std::function<void(const ipam::NodeKey&, absl::StatusOr<ipam::NicAddresses>)>;
   using Listing = std::function<void(absl::StatusOr<std::vector<ipam::NicAddresses>>)>;
 
-  // Borrows all but the settings. `round_trip`: of each HTTP call.
+  // Borrows all except the settings. `round_trip` is the time of each HTTP call.
   SimulatedAzure(const ipam::azure::Settings& settings, azure_sim::ArmModel& arm,
                  os::SimClock& clock, absl::Duration round_trip, uint64_t seed);
 
@@ -37,19 +37,19 @@ class SimulatedAzure final : public ipam::CloudRequests {
 
   // Does what is due now.
   void Work();
-  // When something is due next; the infinite future: nothing.
+  // Returns when something is due next; the infinite future: nothing.
   absl::Time NextEvent() const;
 
   const ipam::azure::MachineCounts& counts() const { return machine_.counts(); }
-  // When the last write was sent.
+  // Returns when the last write was sent.
   absl::Time last_write() const { return last_write_; }
-  // How many were sent in each minute since the beginning.
+  // Returns how many were sent in each minute since the beginning.
   const std::vector<uint64_t>& writes_by_minute() const { return writes_by_minute_; }
 
  private:
   struct Flight {
-    absl::Time at;   // Of its arrival there, or here again.
-    uint64_t order;  // What was first, stays first.
+    absl::Time at;   // The time of its arrival there, or here again.
+    uint64_t order;  // The order: what was first, stays first.
     bool answered;
     ipam::azure::MachineCall call;
     http::Response response;

@@ -9,7 +9,7 @@
 namespace spoke::azure_bench {
 namespace {
 
-// How often the loop gets a turn though nothing has happened.
+// The pause after which the loop gets a turn though nothing has happened.
 constexpr absl::Duration kTurn = absl::Seconds(1);
 
 ip::Prefix SubnetOf(int set) { return ip::Prefix::Parse(fmt::format("10.{}.0.0/16", set)).value(); }

@@ -19,10 +19,10 @@ namespace spoke::azure_bench {
 struct WorldOptions {
   int nodes = 7500;
   int scale_sets = 8;
-  uint32_t addresses = 27;  // A node's target while it has no pods,
-  uint32_t batch = 9;       // and the steps it grows in.
-  bool blocks = false;      // /28.
-  int baked = 0;            // Entries in the model of the scale sets.
+  uint32_t addresses = 27;  // The target of a node while it has no pods.
+  uint32_t batch = 9;       // The steps in which it grows.
+  bool blocks = false;      // Whether blocks of /28 are used.
+  int baked = 0;            // The entries in the model of the scale sets.
   int identities = 1;
   double share_for_others = 0.1;
   absl::Duration round_trip = absl::Milliseconds(60);
@@ -32,18 +32,18 @@ struct WorldOptions {
   azure_sim::Knobs knobs;
 };
 
-// What agents were told, and do.
+// The agents: what they were told, and what they do.
 class Agents final : public ipam::AgentLink {
  public:
   void Send(ipam::SessionId session, ipam::ToAgent message) override;
   void ReadNext(ipam::SessionId) override {}
   void Close(ipam::SessionId, absl::Status) override { ++closed; }
 
-  // What each node may assign now, by session.
-  std::vector<std::map<ip::Address, bool>> assignable;  // To whether a pod has it.
+  // The addresses that each node may assign now, by session.
+  std::vector<std::map<ip::Address, bool>> assignable;  // The value says whether a pod has it.
   std::vector<std::pair<ipam::SessionId, node_api::ReclaimRequest>> reclaims;
-  uint64_t total = 0;    // Addresses over all nodes.
-  uint64_t doubled = 0;  // Told to a node while another had it.
+  uint64_t total = 0;    // The addresses over all nodes.
+  uint64_t doubled = 0;  // The addresses told to a node while another had them.
   uint64_t closed = 0;
 
  private:
@@ -66,7 +66,8 @@ class World {
   // Answers what the server asked back: all that no pod has is given.
   void AnswerReclaims();
 
-  // Addresses that are assignable at a node but not on its NIC's wire at this moment: a fault.
+  // Returns the addresses that are assignable at a node but not on its NIC's wire at this moment: a
+  // fault.
   uint64_t NotOnTheWire() const;
 
   absl::Time now() const { return clock_.Now(); }
@@ -95,7 +96,7 @@ class World {
   int SetOf(int node) const { return node % options_.scale_sets; }
 
   const WorldOptions options_;
-  // A whole minute, so that a phase of the limits means what it says.
+  // The time is a whole minute, so that a phase of the limits means what it says.
   os::SimClock clock_{absl::FromUnixSeconds(1'800'000'000)};
   const absl::Time began_ = clock_.Now();
   CountingLog log_;
@@ -105,8 +106,8 @@ class World {
   std::unique_ptr<SimulatedAzure> azure_;
   std::unique_ptr<ipam::FleetLoop> loop_;
   std::vector<node_api::Hello> hellos_;
-  // As AuditJob does it: an audit follows a listing with one of its own, and the pause till the
-  // next begins when all is there.
+  // The times are as AuditJob has them: an audit follows a listing with one of its own, and the
+  // pause till the next begins when all is there.
   absl::Time next_listing_;
   absl::Time next_audit_;
   bool auditing_ = false;

@@ -6,7 +6,7 @@
 namespace spoke::budget_sim {
 namespace {
 
-// As in netagent/shaping/shaping_meter.h and netagent/shaping/shaping.h.
+// The numbers of netagent/shaping/shaping_meter.h and netagent/shaping/shaping.h.
 constexpr double kHeadroom = 1.1;
 constexpr double kGrowth = 4;
 constexpr double kLeastWanted = 1e6;
@@ -39,7 +39,7 @@ uint64_t Agent::Refresh(absl::Duration elapsed) {
   const std::vector<TeamHold> holds = holder_->At(Local(elapsed), policy_, here_);
   for (size_t i = 0; i < holds.size(); ++i) {
     usable += holds[i].rate;
-    if (i >= loads_.size()) continue;  // Has no pods here, and could have at any time.
+    if (i >= loads_.size()) continue;  // The team has no pods here, and could have at any time.
     loads_[i].rate = static_cast<double>(holds[i].rate);
     loads_[i].held = holds[i].held;
     use_ += loads_[i].Use();

@@ -18,7 +18,7 @@ TEST(BudgetSim, NeverUsesMoreThanTheCapacityWhateverHappens) {
   EXPECT_GT(result.counts.messages, 0U);
 }
 
-// A scenario of a fixed seed: how fast it is, is judged by the benchmark.
+// Tests a scenario of a fixed seed: how fast it is, is judged by the benchmark.
 TEST(BudgetSim, FollowsDemandAndEndsUpFair) {
   ScenarioOptions options;
   options.outage = false;
@@ -34,7 +34,8 @@ TEST(BudgetSim, FollowsDemandAndEndsUpFair) {
   }
 }
 
-// The same without anything that an agent tells earlier than it must: slower, and as lawful.
+// This is the same without anything that an agent tells earlier than it must: slower, and as
+// lawful.
 TEST(BudgetSim, IsLawfulWithAgentsThatTellLittle) {
   ScenarioOptions options;
   options.outage = false;

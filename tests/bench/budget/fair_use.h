@@ -1,4 +1,5 @@
-// What everybody would use if all that may be granted were divided exactly, from what pods options.
+// The use that everybody would have if all that may be granted were divided exactly, from what pods
+// would use.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,7 @@
 namespace spoke::budget_sim {
 
 struct Options {
-  size_t team = 0;  // In the spec.
+  size_t team = 0;  // The team in the spec.
   double rate = 0;
 };
 
@@ -18,7 +19,7 @@ struct FairUse {
   std::vector<double> by_request;
 };
 
-// By sorting, and so independent of how the server does it.
+// Divides by sorting, and so independently of how the server does it.
 FairUse ExactFairUse(const ipam::BudgetSpec& spec, double pool,
                      const std::vector<Options>& options);
 

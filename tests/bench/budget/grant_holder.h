@@ -13,7 +13,7 @@ namespace spoke::budget_sim {
 
 inline constexpr char kBudget[] = "internet";
 
-// What a node knows of the budget from its policy.
+// The part of the policy that a node knows of the budget.
 struct NodePolicy {
   uint64_t floor = 0;
   absl::Duration hold;
@@ -27,7 +27,7 @@ struct TeamHold {
   uint32_t connections = 0;
 };
 
-// Times are the node's. Not thread-safe.
+// The holder. Times are the node's. Not thread-safe.
 class GrantHolder {
  public:
   virtual ~GrantHolder() = default;
@@ -35,10 +35,10 @@ class GrantHolder {
   virtual void OnReportSent(uint64_t sequence, absl::Time now) = 0;
   virtual bool OnGrants(const node_api::BudgetGrants& grants, absl::Time now) = 0;
   virtual uint64_t applied() const = 0;
-  // For each team of `here`, and for each other that is held.
+  // Returns the hold for each team of `here`, and for each other that has a grant.
   virtual std::vector<TeamHold> At(absl::Time now, const NodePolicy& policy,
                                    const std::vector<std::string>& here) const = 0;
-  // When At() says something else; InfiniteFuture: never.
+  // Returns when At() says something else; InfiniteFuture: never.
   virtual absl::Time NextChange(absl::Time now, const NodePolicy& policy) const = 0;
 };
 

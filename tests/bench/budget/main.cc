@@ -1,4 +1,4 @@
-// spoke-bench-budget: how a budget is divided, and what dividing it costs. Prints JSON.
+// The program spoke-bench-budget: how a budget is divided, and what dividing it costs. Prints JSON.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -35,7 +35,8 @@ double CpuSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Milliseconds of CPU of one allocation, all teams on all nodes; demands are twice the pool.
+// Returns the milliseconds of CPU of one allocation, all teams on all nodes; demands are twice the
+// pool.
 std::vector<double> MeasureAllocation(const Options& options) {
   std::mt19937_64 random(options.scenario.world.seed);
   std::lognormal_distribution<float> demand(15, 1.5);
@@ -58,7 +59,7 @@ std::vector<double> MeasureAllocation(const Options& options) {
     const double after = CpuSeconds();
     used = 0;
     for (const ipam::TeamAllocation& allocation : allocations) used += allocation.share;
-    if (round > 0) took.push_back((after - before) * 1e3);  // The first fills caches.
+    if (round > 0) took.push_back((after - before) * 1e3);  // The first round fills caches.
   }
   if (used > sum / 2) fmt::print(stderr, "spoke-bench-budget: more than the pool was divided\n");
   std::sort(took.begin(), took.end());

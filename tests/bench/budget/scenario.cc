@@ -7,7 +7,7 @@
 namespace spoke::budget_sim {
 namespace {
 
-// Of an average node's part, below which what a pod gets is called nothing.
+// The share of an average node's part below which what a pod gets is called nothing.
 constexpr double kNothing = 1e-3;
 constexpr double kEnough = 0.95;
 
@@ -121,7 +121,7 @@ class Scenario {
     return std::lognormal_distribution<double>(0, 1.5)(world_.random());
   }
 
-  // All together want `load` times the pool.
+  // Scales the demand: all together want `load` times the pool.
   void Scale(double load) {
     double sum = 0;
     for (const Agent& agent : world_.agents()) {

@@ -1,4 +1,4 @@
-// What happens to the simulated world, and what is measured of it.
+// The events of the simulated world, and what is measured of it.
 #pragma once
 
 #include <functional>
@@ -11,12 +11,13 @@ namespace spoke::budget_sim {
 
 struct ShiftResult {
   std::string name;
-  double use95_s = 0;      // From the shift until 95 % of what could be used is, and stays so.
-  double use_at_rest = 0;  // Of what could be used, before the next shift.
-  double team_error = 0;   // The worst team's use against its exact share, likewise.
-  double node_error = 0;   // The worst of a team on a node, of those with a thousandth of a node's
-                           // average or more.
-  bool in_faults = false;  // Not all that could be used can be reached.
+  double use95_s = 0;  // The time from the shift until 95 % of what could be used is, and stays so.
+  double use_at_rest = 0;  // The share of what could be used, before the next shift.
+  // The error of the worst team's use against its exact share, before the next shift.
+  double team_error = 0;
+  double node_error = 0;   // The worst error of a team on a node, of those with a thousandth of a
+                           // node's average or more.
+  bool in_faults = false;  // Whether not all that could be used can be reached.
 };
 
 struct ScenarioResult {
@@ -24,8 +25,8 @@ struct ScenarioResult {
   std::vector<ShiftResult> shifts;
   double simulated_s = 0;
   double use95_s = 0;         // The worst of those without faults.
-  double fairness_error = 0;  // Likewise, of teams.
-  double shrink_s = 0;        // From a capacity that is less until no more than that is usable.
+  double fairness_error = 0;  // The error of teams, the worst of those without faults.
+  double shrink_s = 0;  // The time from a capacity that is less until no more than that is usable.
 
   bool Lawful() const {
     return counts.over_capacity_ticks == 0 && counts.over_committed_ticks == 0 &&
@@ -35,7 +36,7 @@ struct ScenarioResult {
 
 struct ScenarioOptions {
   WorldOptions world;
-  bool outage = true;  // With an absence of the server that outlives all grants.
+  bool outage = true;  // Whether there is an absence of the server that outlives all grants.
   std::function<double()> cpu_clock;
   std::function<void(const ShiftResult&)> progress;
 };

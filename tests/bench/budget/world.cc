@@ -11,7 +11,8 @@ namespace {
 constexpr double kLeastDelay = 0.02;
 constexpr double kMostDelay = 0.5;
 constexpr uint64_t kCapacityAnAgent = 20'000'000;
-constexpr absl::Duration kEarliest = absl::Milliseconds(500);  // Between two reports.
+// The least time between two reports.
+constexpr absl::Duration kEarliest = absl::Milliseconds(500);
 
 bool Later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
 
@@ -101,10 +102,10 @@ void World::Handle(Event& event) {
   }
 }
 
-// What happens at the node.
+// Handles what happens at the node.
 void World::HandleAt(Event& event, Agent& agent, Link& link) {
   if (std::holds_alternative<Look>(event.what)) {
-    if (event.at != link.next_look) return;  // Has become another time.
+    if (event.at != link.next_look) return;  // The look has got another time.
     if (agent.Look(options_.habits, elapsed_)) ReportSoon(event.agent);
     if (elapsed_ >= link.next_report) Report(event.agent);
     LookAt(event.agent, agent.next_look());
@@ -208,7 +209,7 @@ void World::Refresh(size_t i) {
   const absl::Duration change = agents_[i].UntilChange(elapsed_);
   if (change == absl::InfiniteDuration()) return;
   const absl::Duration at = elapsed_ + change + absl::Microseconds(1);
-  if (at >= link.change) return;  // Will be looked at before.
+  if (at >= link.change) return;  // It will be looked at before.
   link.change = at;
   Add(at, i, 0, Expire{});
 }

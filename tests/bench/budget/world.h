@@ -1,5 +1,5 @@
-// A server's book, thousands of nodes and a bad network between them, on one simulated clock. What
-// a seed decides happens again with the same seed.
+// Simulates a server's book, thousands of nodes and a bad network between them, on one simulated
+// clock. What a seed decides happens again with the same seed.
 //
 // A message takes from 20 to 500 ms. One that is lost ends its stream: nothing that is sent in it
 // later arrives, and the node begins another after a while. Streams do not wait for each other, so
@@ -32,26 +32,27 @@ struct WorldOptions {
   AgentHabits habits;
 };
 
-// What a run has shown so far.
+// The counts of a run so far.
 struct WorldCounts {
   uint64_t ticks = 0;
-  uint64_t over_capacity_ticks = 0;   // More was usable at nodes than the capacity.
-  uint64_t over_committed_ticks = 0;  // The book's own sum was more than that.
-  uint64_t below_usable_ticks = 0;    // Or less than what was usable.
+  // The ticks at which more was usable at nodes than the capacity.
+  uint64_t over_capacity_ticks = 0;
+  uint64_t over_committed_ticks = 0;  // The ticks at which the book's own sum was more than that.
+  uint64_t below_usable_ticks = 0;    // The ticks at which it was less than what was usable.
   uint64_t reports = 0;
   uint64_t messages = 0;
   uint64_t streams = 0;
-  double decide_seconds = 0;  // CPU; by `cpu_clock`.
+  double decide_seconds = 0;  // The CPU time; by `cpu_clock`.
   double decide_worst_seconds = 0;
   uint64_t decisions = 0;
 };
 
-// Not thread-safe.
+// The world. Not thread-safe.
 class World {
  public:
   static constexpr absl::Duration kTick = absl::Milliseconds(100);
 
-  // `cpu_clock`: seconds of CPU so far, for measuring; may be empty.
+  // Makes a world. `cpu_clock` returns seconds of CPU so far, for measuring; may be empty.
   World(const WorldOptions& options, std::function<double()> cpu_clock);
 
   absl::Duration elapsed() const { return elapsed_; }
@@ -66,16 +67,16 @@ class World {
   // Runs until then, and calls `each_tick` after every tick.
   void RunUntil(absl::Duration end, const std::function<void()>& each_tick);
 
-  // Pods' options have been changed.
+  // Takes note that the rates that pods would use have been changed.
   void OnOptions();
   FairUse Fair() const;
 
   void KillServer();
   void StartServer();
-  // From now on nothing passes between the server and these nodes, or everything again.
+  // Cuts these nodes off from the server from now on, or joins them again.
   void Partition(size_t first, size_t count, bool cut);
   void RestartAgent(size_t agent);
-  // The VM is gone, and the server hears of it.
+  // Removes the VM, and the server hears of it.
   void RemoveNode(size_t agent);
   void SetCapacity(uint64_t capacity);
   void SetTimes(absl::Duration grant, absl::Duration hold);
@@ -102,15 +103,15 @@ class World {
     absl::Duration at;
     uint64_t order = 0;
     size_t agent = 0;
-    uint64_t stream = 0;  // Of the node; 0: not of a stream.
+    uint64_t stream = 0;  // The stream of the node; 0: not of a stream.
     What what;
   };
   // The network's and the world's side of an agent.
   struct Link {
     bool gone = false;
     bool cut = false;
-    uint64_t streams = 0;  // Begun.
-    bool broken = true;    // What is sent in the newest does not arrive.
+    uint64_t streams = 0;  // The streams begun.
+    bool broken = true;    // Whether what is sent in the newest does not arrive.
     uint64_t at_server = 0;
     absl::Duration up_free;  // No message overtakes another of its stream.
     absl::Duration down_free;
@@ -134,10 +135,10 @@ class World {
   void OnConnect(size_t i);
   void OnHello(size_t i, uint64_t stream);
   void BreakStream(size_t i, uint64_t stream, absl::Duration after);
-  // Returns whether it is on its way.
+  // Sends a message. Returns whether it is on its way.
   bool Pass(Link& link, absl::Duration& free, absl::Duration& at);
   void LookAt(size_t i, absl::Duration at);
-  void ReportSoon(size_t i);  // But not too soon after the last one.
+  void ReportSoon(size_t i);  // Reports, but not too soon after the last one.
   void Report(size_t i);
   void SendUp(size_t i, What what);
   void Refresh(size_t i);
@@ -149,11 +150,12 @@ class World {
   std::function<double()> cpu_clock_;
   std::mt19937_64 random_;
   ipam::BudgetSpec spec_;
-  uint64_t bound_ = 0;  // The capacity, or what it was until grants have been taken back.
+  // The bound: the capacity, or what it was until grants have been taken back.
+  uint64_t bound_ = 0;
   std::unique_ptr<ipam::BudgetBook> book_;
   std::vector<Agent> agents_;
   std::vector<Link> links_;
-  std::vector<Event> events_;  // A heap.
+  std::vector<Event> events_;  // The events, a heap.
   uint64_t order_ = 0;
   absl::Duration elapsed_;
   absl::Duration decided_ = -absl::Hours(1);

@@ -31,7 +31,7 @@ netagent::AttachSpec SpecFor(const std::string& container, uint32_t address) {
   return netagent::PlanAttach({container, "eth0"}, {ip::Address::V4(address)}, kMtu).value();
 }
 
-// The messages of a batch in one buffer, the last one asking for an acknowledgement.
+// Puts the messages of a batch in one buffer, the last one asking for an acknowledgement.
 std::vector<uint8_t> Pack(const std::vector<netlink::Request>& batch) {
   std::vector<uint8_t> bytes;
   size_t last = 0;
@@ -50,7 +50,7 @@ os::UniqueFd OpenSocket() {
   return os::UniqueFd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
 }
 
-// One send, and the answer to its last message; any refusal is an error.
+// Makes one send, and reads the answer to its last message; any refusal is an error.
 absl::Status Exchange(int fd, const std::vector<uint8_t>& bytes) {
   if (::send(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     return base::ErrnoToStatus(errno, "send netlink messages");
@@ -70,7 +70,7 @@ absl::Status Exchange(int fd, const std::vector<uint8_t>& bytes) {
   return absl::OkStatus();
 }
 
-// Everything is made ready before the clock starts, but for what each attachment needs anew: a
+// Everything is made ready before the clock starts, except what each attachment needs anew: a
 // socket in the pod's namespace.
 class Floor {
  public:

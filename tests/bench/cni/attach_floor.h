@@ -1,5 +1,5 @@
-// The kernel's own time for an attachment: the agent's router against a program that does nothing
-// but send the same messages.
+// Measures the kernel's own time for an attachment: the agent's router against a program that does
+// nothing but send the same messages.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -7,7 +7,8 @@
 
 namespace spoke::cni_bench {
 
-// "router" and "floor", in turn, in the calling thread's namespace. Errors: what the kernel says.
+// Measures "router" and "floor", in turn, in the calling thread's namespace. Errors: what the
+// kernel says.
 absl::StatusOr<Samples> MeasureFloor(size_t rounds, PodMaker& pods);
 
 }  // namespace spoke::cni_bench

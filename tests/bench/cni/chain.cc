@@ -26,7 +26,7 @@ std::string FindProgram(const std::string& dirs, const std::string& type) {
   return "";
 }
 
-// With prevResult put in, as libcni does before each exec.
+// Returns the configuration with prevResult put in, as libcni does before each exec.
 std::string WithPrevious(const std::string& config, const std::string& previous) {
   if (previous.empty()) return config;
   return config.substr(0, config.size() - 1) + ",\"prevResult\":" + previous + "}";

@@ -1,2 +1,2 @@
-// What any exec costs at least.
+// The program costs what any exec costs at least.
 int main(void) { return 0; }

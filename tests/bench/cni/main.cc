@@ -1,5 +1,5 @@
-// spoke-cni-bench: measures CNI plugins as a runtime runs them. scripts/bench/cni_add.py and
-// cni_churn.py start it in a namespace of their own, beside an agent, and judge what it prints.
+// The program spoke-cni-bench measures CNI plugins as a runtime runs them. scripts/bench/cni_add.py
+// and cni_churn.py start it in a namespace of their own, beside an agent, and judge what it prints.
 #include <cstdio>
 #include <exception>
 #include <map>

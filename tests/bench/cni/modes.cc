@@ -16,7 +16,8 @@
 namespace spoke::cni_bench {
 namespace {
 
-// Namespaces are taken away after so many pods: each that is there makes the kernel's walks longer.
+// The number of pods after which namespaces are taken away: each that is there makes the kernel's
+// walks longer.
 constexpr size_t kPodsBetweenRemovals = 40;
 
 double Microseconds(absl::Duration duration) { return absl::ToDoubleMicroseconds(duration); }
@@ -66,8 +67,8 @@ absl::StatusOr<Samples> MeasureSerial(const std::map<std::string, Chain>& networ
   Samples samples;
   size_t made = 0;
   for (size_t round = 0; round < rounds; ++round) {
-    // Forth and back, so that each comes after the others equally often: a chain of iptables leaves
-    // the machine's caches cold for whoever follows.
+    // The order goes forth and back, so that each comes after the others equally often: a chain of
+    // iptables leaves the machine's caches cold for whatever follows.
     std::vector<std::string> order;
     for (const auto& [name, chain] : networks) order.push_back(name);
     if (round % 2 != 0) std::reverse(order.begin(), order.end());
@@ -143,7 +144,8 @@ absl::StatusOr<Churned> Churn(const Chain& network, size_t cycles, size_t parall
   Churned churned;
   std::mutex mutex;
   const absl::Time began = absl::Now();
-  // In waves, so that the namespaces of the last can go; each thread does several pods of a wave.
+  // Pods go in waves, so that the namespaces of the last can go; each thread does several pods of a
+  // wave.
   constexpr size_t kPodsAThread = 8;
   while (churned.cycles < cycles) {
     const size_t size = std::min(parallel * kPodsAThread, cycles - churned.cycles);
@@ -155,7 +157,7 @@ absl::StatusOr<Churned> Churn(const Chain& network, size_t cycles, size_t parall
         for (size_t mine = next++; mine < wave.size(); mine = next++) {
           const auto added = network.Add(wave[mine]);
           absl::Status status = added.status();
-          // As a runtime does it: a failed ADD is followed by a DEL.
+          // This is as a runtime does it: a failed ADD is followed by a DEL.
           status.Update(network.Del(wave[mine], added.ok() ? added->result : "").status());
           const std::lock_guard lock(mutex);
           ++churned.cycles;

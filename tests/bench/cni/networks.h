@@ -11,25 +11,25 @@
 namespace spoke::cni_bench {
 
 struct Places {
-  std::string plugin_dir;  // Of `spoke`.
-  std::string peers_dir;   // Of ptp, host-local and the others.
-  std::string socket;      // Of the agent.
-  std::string leases_dir;  // Where host-local keeps its files.
+  std::string plugin_dir;  // The directory of `spoke`.
+  std::string peers_dir;   // The directory of ptp, host-local and the others.
+  std::string socket;      // The socket of the agent.
+  std::string leases_dir;  // The directory where host-local keeps its files.
 };
 
-// Ours with IPv4, and with IPv6 as well. Which one a pod gets is decided by the pools that are
-// meant for its namespace.
+// Our networks with IPv4, and with IPv6 as well. The pools that are meant for a pod's namespace
+// decide which one it gets.
 inline constexpr const char* kSpoke = "spoke";
 inline constexpr const char* kSingleNamespace = "bench";
 inline constexpr const char* kSpokeDual = "spoke_dual";
 inline constexpr const char* kDualNamespace = "dual";
-// ptp with host-local: the least the reference plugins can do for a routed pod.
+// The network of ptp with host-local: the least the reference plugins can do for a routed pod.
 inline constexpr const char* kPtp = "ptp";
-// What a Kubernetes node gets from them: with host ports, bandwidth and a firewall, none of which
-// this pod asks for.
+// The network that a Kubernetes node gets from them: with host ports, bandwidth and a firewall,
+// none of which this pod asks for.
 inline constexpr const char* kPtpChain = "ptp_chain";
 
-// By name. Errors: kInvalidArgument (a plugin is missing, named).
+// Makes the networks, by name. Errors: kInvalidArgument (a plugin is missing, named).
 absl::StatusOr<std::map<std::string, Chain>> MakeNetworks(const Places& places);
 
 }  // namespace spoke::cni_bench

@@ -10,21 +10,21 @@
 
 namespace spoke::cni_bench {
 
-// What a runtime puts into the environment. Empty ones are passed on empty.
+// The environment that a runtime sets. Empty ones are passed on empty.
 struct PluginCall {
   std::string program;
-  std::string command;  // CNI_COMMAND
+  std::string command;  // The value of CNI_COMMAND.
   std::string container_id;
   std::string netns;
   std::string ifname;
   std::string args;
-  std::string path;  // CNI_PATH
+  std::string path;  // The value of CNI_PATH.
 };
 
 struct PluginRun {
   int code = 0;
   std::string output;
-  absl::Duration took;  // From before the spawn to after the reaping.
+  absl::Duration took;  // The time from before the spawn to after the reaping.
 };
 
 // Runs it with `input` on its standard input, which is then closed. Thread-safe.

@@ -51,7 +51,7 @@ absl::StatusOr<Pod> PodMaker::Make() {
   }
   CHECK(::setns(home.get(), CLONE_NEWNET) == 0, "the thread returns to its namespace");
   RETURN_IF_ERROR(status);
-  // As long as containerd's and CRI-O's ids.
+  // The id is as long as containerd's and CRI-O's.
   return Pod{fmt::format("{:064x}", made_ * 0x9E3779B97F4A7C15ULL), path};
 }
 

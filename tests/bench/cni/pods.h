@@ -21,7 +21,7 @@ class PodMaker {
   PodMaker& operator=(const PodMaker&) = delete;
   ~PodMaker() { Remove(); }
 
-  // With lo up, as the runtime's loopback plugin leaves it. Errors: as errno says.
+  // Makes a pod with lo up, as the runtime's loopback plugin leaves it. Errors: as errno says.
   absl::StatusOr<Pod> Make();
   absl::StatusOr<std::vector<Pod>> Make(size_t count);
 

@@ -1,6 +1,6 @@
-// What it costs to delete the connections of released addresses from a full table: the pass that
-// the agent makes, over a dump of the same table that is only read to its end. In a network
-// namespace of its own, which takes the entries with it.
+// Measures what it costs to delete the connections of released addresses from a full table: the
+// pass that the agent makes, over a dump of the same table that is only read to its end. In a
+// network namespace of its own, which takes the entries with it.
 #include <sched.h>
 #include <sys/resource.h>
 
@@ -37,14 +37,14 @@ constexpr ip::Address kNode = ip::Address::V4(0x0A000004);
 
 struct Options {
   uint32_t entries = 100'000;
-  uint32_t pods = 250;     // Among which the entries are.
-  uint32_t released = 25;  // Of these.
+  uint32_t pods = 250;     // The pods among which the entries are.
+  uint32_t released = 25;  // The number of these that are released.
   int rounds = 11;
 };
 
 struct Cost {
   double wall_ms = 0;
-  double cpu_ms = 0;  // User and system.
+  double cpu_ms = 0;  // The CPU time, user and system.
 };
 
 double CpuMs() {
@@ -64,13 +64,13 @@ Cost CostOf(const std::function<void()>& work) {
   return {wall.count(), CpuMs() - cpu};
 }
 
-// Masqueraded UDP, so many of each pod.
+// Enters masqueraded UDP, so many of each pod.
 absl::Status Fill(netlink::Socket& socket, const Options& options) {
   std::vector<netlink::Request> batch;
   for (uint32_t i = 0; i < options.entries; ++i) {
     const ip::Address pod = ip::Advance(kFirstPod, i % options.pods);
     batch.push_back(testing_support::TrackConnection({pod, kFar, kFar, kNode}, i));
-    batch.back().Tolerate(EEXIST);  // It has outlived the last round.
+    batch.back().Tolerate(EEXIST);  // An entry may have outlived the last round.
     if (batch.size() < netlink::kMaxBatch && i + 1 < options.entries) continue;
     RETURN_IF_ERROR(netlink::SendBatch(socket, batch).status);
     batch.clear();

@@ -25,12 +25,13 @@
 namespace spoke::netagent {
 namespace {
 
-// So many destinations outside that each gateway has some of them: a pair of addresses has a
-// gateway.
+// The number of destinations outside, so many that each gateway has some of them: a pair of
+// addresses has a gateway.
 constexpr uint32_t kDestinations = 16;
 constexpr absl::Duration kGiveUp = absl::Seconds(60);
 
-ip::Address Destination(uint32_t i) { return ip::Address::V4(0x08080800 + i); }  // 8.8.8.x
+// The address is 8.8.8.x.
+ip::Address Destination(uint32_t i) { return ip::Address::V4(0x08080800 + i); }
 
 // Does the agent's part on a thread of its own, at the pace of the agent's loop.
 class AgentLoop {
@@ -59,8 +60,8 @@ class AgentLoop {
 struct Destined {
   ip::Address to;
   UdpServer server;
-  UdpFlow flow;      // Established before the cut.
-  std::string from;  // Its gateway.
+  UdpFlow flow;      // The flow, established before the cut.
+  std::string from;  // The gateway that it goes by.
 };
 
 std::vector<Destined> Establish(const EgressWorld& net) {
@@ -89,7 +90,7 @@ struct Round {
   uint64_t others_lost = 0;
 };
 
-// Cuts gateway `cut` off and joins it again. Nothing: it did not do what it should.
+// Cuts gateway `cut` off and joins it again. Nullopt: it did not do what it should.
 std::optional<Round> RunRound(const EgressWorld& net, const AgentLoop& agent, size_t cut) {
   std::vector<Destined> all = Establish(net);
   const std::string broken = AddressesOf(ip::Family::kV4).gateways[cut].ToString();
@@ -107,7 +108,7 @@ std::optional<Round> RunRound(const EgressWorld& net, const AgentLoop& agent, si
       "}");
   const absl::Time begun = absl::Now();
   absl::Time last_failure = begun;
-  // Until new connections to every destination of the gateway have been answered once.
+  // This goes on until new connections to every destination of the gateway have been answered once.
   for (size_t answered = 0, i = 0; answered < moved.size(); ++i) {
     const absl::Time now = absl::Now();
     if (now - begun > kGiveUp) {
@@ -181,7 +182,7 @@ int RunMain(int argc, char** argv) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  GTEST_FLAG_SET(throw_on_failure, true);  // What the world expects of the kernel.
+  GTEST_FLAG_SET(throw_on_failure, true);  // The world's expectations of the kernel throw.
   return Run(rounds);
 }
 

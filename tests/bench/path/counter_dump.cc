@@ -21,7 +21,7 @@
 namespace spoke::path_bench {
 namespace {
 
-// As large as the kernel makes a part of a dump for a reader that offers as much.
+// The size of a part of a dump for a reader that offers as much.
 constexpr size_t kReceiveBytes = 64UL << 10U;
 
 struct CloseSocket {
@@ -43,7 +43,7 @@ class Dumper {
     return dumper;
   }
 
-  // All there is of one type, of one table, and of one set unless `set` is empty.
+  // Dumps all there is of one type, of one table, and of one set unless `set` is empty.
   absl::Status Dump(uint16_t type, const std::string& table, const std::string& set,
                     absl::FunctionRef<void(const nlmsghdr&)> each) {
     std::array<char, 512> request{};
@@ -98,7 +98,7 @@ void ForEachAttribute(const nlmsghdr& message, absl::FunctionRef<void(const nlat
       &each);
 }
 
-// The names of those whose elements count.
+// Returns the names of those whose elements count.
 absl::StatusOr<std::vector<std::string>> CountingSets(Dumper& dumper, const std::string& table) {
   std::vector<std::string> names;
   RETURN_IF_ERROR(dumper.Dump(NFT_MSG_GETSET, table, "", [&](const nlmsghdr& message) {

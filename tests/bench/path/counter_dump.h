@@ -1,4 +1,4 @@
-// How long the kernel takes to tell all counters of a node.
+// Measures how long the kernel takes to tell all counters of a node.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,16 @@
 namespace spoke::path_bench {
 
 struct DumpWhat {
-  std::string table;      // Of the family inet.
+  std::string table;      // The table, of the family inet.
   uint32_t fast_map = 0;  // The fast path's counters; 0: there is no fast path.
   size_t rounds = 1;
 };
 
-// Dumps of every element of every set of the table whose elements count, of every named counter,
-// and of the fast path's counters: "elements", "sets", "objects", "fast", and "cpu_p25_ms",
-// "cpu_median_ms", "wall_median_ms" for all of it. Nothing is done with what the kernel says but to
-// look for the end of it. Errors: kNotFound (no such table, or nothing counts); as errno says.
+// Measures dumps of every element of every set of the table whose elements count, of every named
+// counter, and of the fast path's counters: "elements", "sets", "objects", "fast", and
+// "cpu_p25_ms", "cpu_median_ms", "wall_median_ms" for all of it. Nothing is done with what the
+// kernel says but to look for the end of it. Errors: kNotFound (no such table, or nothing counts);
+// as errno says.
 absl::StatusOr<nlohmann::json> MeasureDump(const netns::Netns& where, const DumpWhat& what);
 
 }  // namespace spoke::path_bench

@@ -11,17 +11,17 @@
 
 namespace spoke::path_bench {
 
-// Not thread-safe.
+// The map. Not thread-safe.
 class FastMap {
  public:
-  // By the kernel's number of the map, which /proc/PID/fdinfo of its owner tells. Finds out which
-  // entries have counted anything: those are read from then on. Errors: as errno says.
+  // Opens the map by the kernel's number of it, which /proc/PID/fdinfo of its owner tells. Finds
+  // out which entries have counted anything: those are read from then on. Errors: as errno says.
   static absl::StatusOr<FastMap> Open(uint32_t id);
 
   // Reads them, an entry a call, as an agent does. Errors: as errno says.
   absl::Status Read();
 
-  // Each has counted both ways.
+  // Returns the number of entries; each has counted both ways.
   size_t entries() const { return used_.size(); }
 
  private:

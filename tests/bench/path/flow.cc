@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kConnectPatienceMs = 5'000;
 
-// Bound to `address` and a port; 0: one that the kernel chooses.
+// Makes a socket bound to `address` and a port; 0: one that the kernel chooses.
 absl::StatusOr<os::UniqueFd> OpenBound(const netns::Netns& where, int type,
                                        const ip::Address& address, uint16_t port) {
   os::UniqueFd fd;
@@ -39,7 +39,7 @@ absl::StatusOr<os::UniqueFd> OpenBound(const netns::Netns& where, int type,
   return fd;
 }
 
-// The port the kernel chose.
+// Returns the port the kernel chose.
 absl::StatusOr<uint16_t> PortOf(const os::UniqueFd& fd) {
   ip::SocketAddress self;
   if (::getsockname(fd.get(), self.get(), &self.size) < 0) {

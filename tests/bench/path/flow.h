@@ -19,31 +19,31 @@ namespace spoke::path_bench {
 struct Ends {
   netns::Netns from;
   netns::Netns to;
-  ip::Address source;  // Of `from`.
+  ip::Address source;  // The address of `from`.
   ip::Address destination;
-  uint16_t port = 0;  // Of the destination.
+  uint16_t port = 0;  // The port of the destination.
 };
 
-// Connected to each other; neither blocks.
+// The two sockets, connected to each other; neither blocks.
 struct Flow {
   os::UniqueFd sender;
   os::UniqueFd receiver;
 };
 
-// The calling thread stays in its namespace. Errors: as errno says.
+// Opens a UDP flow. The calling thread stays in its namespace. Errors: as errno says.
 absl::StatusOr<Flow> OpenUdp(const Ends& ends);
 
-// With congestion control "reno": what paces by timers would be measured with its timers. Errors:
-// as errno says; kDeadlineExceeded (no connection within 5 s).
+// Opens a TCP flow with congestion control "reno": what paces by timers would be measured with its
+// timers. Errors: as errno says; kDeadlineExceeded (no connection within 5 s).
 absl::StatusOr<Flow> OpenTcp(const Ends& ends);
 
 // Keeps the calling thread on one processor. Errors: as errno says.
 absl::Status PinTo(int processor);
 
-// CPU time of the calling thread so far, in nanoseconds.
+// Returns the CPU time of the calling thread so far, in nanoseconds.
 int64_t ThreadCpuNs();
 
-// Monotonic, in nanoseconds.
+// Returns the monotonic time, in nanoseconds.
 int64_t NowNs();
 
 }  // namespace spoke::path_bench

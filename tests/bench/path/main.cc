@@ -1,5 +1,5 @@
-// spoke-path-bench: sends packets from one network namespace to another and says what they cost.
-// scripts/bench/path_cost.py and others build the namespaces, and judge what it prints.
+// The program spoke-path-bench sends packets from one network namespace to another and says what
+// they cost. scripts/bench/path_cost.py and others build the namespaces, and judge what it prints.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -33,7 +33,7 @@ struct Options {
   size_t payload = 64;
 };
 
-// "FILE,FILE,ADDRESS,ADDRESS": namespaces and addresses of the sender and of the receiver.
+// Reads "FILE,FILE,ADDRESS,ADDRESS": namespaces and addresses of the sender and of the receiver.
 absl::StatusOr<Ends> ParsePath(const std::string& text, uint16_t port) {
   const std::vector<std::string> parts = absl::StrSplit(text, ',');
   if (parts.size() != 4) return absl::InvalidArgumentError(text + " is not a path");

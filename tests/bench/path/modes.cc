@@ -20,18 +20,19 @@ namespace {
 
 constexpr size_t kBatch = 64;
 constexpr size_t kPayload = 64;
-// A turn: so many to warm the caches, so many that count.
+// The packets of a turn: so many to warm the caches, so many that count.
 constexpr size_t kWarmBatches = 1;
 constexpr size_t kBatchesATurn = 8;
 constexpr size_t kWarmChunks = 2;
 constexpr size_t kChunksATurn = 16;
 constexpr size_t kWarmRounds = 16;
 constexpr size_t kRoundsATurn = 128;
-// Of a steady flow between two looks: others on this processor shall get their work done.
+// The pause of a steady flow between two looks: others on this processor shall get their work done.
 constexpr absl::Duration kPause = absl::Microseconds(300);
-// A connection's window has opened by then.
+// The bytes by which a connection's window has opened.
 constexpr size_t kChunksAtStart = 32;
-// A packet that somebody else carries on (ksoftirqd, when our turn was too long) is there by then.
+// The time by which a packet is there that somebody else carries on (ksoftirqd, when our turn was
+// too long).
 constexpr int64_t kLatePatienceNs = 1'000'000'000;
 constexpr int64_t kStandstillNs = 10'000'000'000;
 constexpr size_t kChunk = 256UL << 10U;
@@ -60,7 +61,7 @@ class Batch {
     return absl::OkStatus();
   }
 
-  // How many are there to be taken now.
+  // Takes those that are there now; returns how many.
   size_t Take(int fd) {
     const int taken = ::recvmmsg(fd, messages_.data(), kBatch, MSG_DONTWAIT, nullptr);
     return taken > 0 ? static_cast<size_t>(taken) : 0;
@@ -72,7 +73,7 @@ class Batch {
   std::array<mmsghdr, kBatch> messages_{};
 };
 
-// Takes a whole batch; how many of it had to be waited for.
+// Takes a whole batch; returns how many of it had to be waited for.
 absl::StatusOr<size_t> TakeAll(Batch& batch, int fd) {
   size_t taken = batch.Take(fd);
   const size_t late = kBatch - taken;
@@ -123,7 +124,7 @@ absl::Status PassOne(int from, int to) {
   return absl::OkStatus();
 }
 
-// What has become of numbered packets.
+// The counts of what has become of numbered packets.
 class Numbers {
  public:
   void Arrive(uint64_t number, int64_t now) {
@@ -180,7 +181,7 @@ struct Track {
   std::vector<double> each;
   int64_t total = 0;
   size_t late = 0;
-  uint64_t sent = 0;  // Packets or bytes, what only warmed up included.
+  uint64_t sent = 0;  // The packets or bytes, including what only warmed up.
 };
 
 absl::StatusOr<std::vector<Track>> OpenAll(const std::vector<Ends>& paths,
@@ -309,7 +310,8 @@ absl::StatusOr<nlohmann::json> Conserve(const Ends& ends, const Steady& steady) 
   while (NowNs() - began < length) {
     const auto due = static_cast<uint64_t>(static_cast<double>(NowNs() - began) *
                                            static_cast<double>(steady.packets_per_second) / 1e9);
-    // Never more at once than the receiver has room for, however long we were kept from running.
+    // There are never more at once than the receiver has room for, however long we were kept from
+    // running.
     for (size_t burst = 0; sent < due && burst < kBatch; ++burst, ++sent) {
       std::memcpy(payload.data(), &sent, sizeof sent);
       if (::send(flow.sender.get(), payload.data(), payload.size(), 0) < 0) {

@@ -1,5 +1,5 @@
-// What is measured on a path. Each measurement is bounded in packets and in time, and none leaves
-// anything behind.
+// The measurements on a path. Each is bounded in packets and in time, and none leaves anything
+// behind.
 #pragma once
 
 #include <cstddef>
@@ -17,29 +17,30 @@ namespace spoke::path_bench {
 // else the machine does meets all of them alike. Each gives an object for each path, in their
 // order.
 
-// UDP with a payload of 64 bytes, `packets` of them a path, in batches of 64 by sendmmsg(2). CPU
-// time of the send calls alone, the receiver being emptied in between, in nanoseconds per packet:
-// "mean_ns", and over batches "median_ns" and "p25_ns". "late": packets that were not there when
-// the send call came back, so that somebody else has worked for them. Errors: as errno says;
-// kDataLoss (a packet is missing).
+// Measures UDP with a payload of 64 bytes, `packets` of them a path, in batches of 64 by
+// sendmmsg(2). CPU time of the send calls alone, the receiver being emptied in between, in
+// nanoseconds per packet: "mean_ns", and over batches "median_ns" and "p25_ns". "late": packets
+// that were not there when the send call came back, so that somebody else has worked for them.
+// Errors: as errno says; kDataLoss (a packet is missing).
 absl::StatusOr<nlohmann::json> MeasureUdp(const std::vector<Ends>& paths, size_t packets);
 
-// `mebibytes` a path through one TCP connection: CPU time of both ends per MiB, "mean_ns",
+// Sends `mebibytes` a path through one TCP connection: CPU time of both ends per MiB, "mean_ns",
 // "median_ns", "p25_ns". Errors: as errno says; kDeadlineExceeded (it stands still).
 absl::StatusOr<nlohmann::json> MeasureTcp(const std::vector<Ends>& paths, size_t mebibytes);
 
-// `rounds` of a small UDP packet there and back on each path, nothing ever asleep: wall clock,
-// "p10_ns" and "p50_ns". Errors: as errno says; kDataLoss.
+// Measures `rounds` of a small UDP packet there and back on each path, nothing ever asleep: wall
+// clock, "p10_ns" and "p50_ns". Errors: as errno says; kDataLoss.
 absl::StatusOr<nlohmann::json> MeasureRoundTrip(const std::vector<Ends>& paths, size_t rounds);
 
 struct Steady {
   size_t packets_per_second = 20'000;
   absl::Duration length = absl::Seconds(1);
-  size_t payload = 64;  // Bytes, at least 8.
+  size_t payload = 64;  // The payload in bytes, at least 8.
 };
 
-// A steady flow of numbered UDP packets: how many were "sent", "received", "lost", came "twice" or
-// out of "order", and the longest time without one that arrived, "gap_us". Errors: as errno says.
+// Measures a steady flow of numbered UDP packets: how many were "sent", "received", "lost", came
+// "twice" or out of "order", and the longest time without one that arrived, "gap_us". Errors: as
+// errno says.
 absl::StatusOr<nlohmann::json> Conserve(const Ends& ends, const Steady& steady);
 
 }  // namespace spoke::path_bench

@@ -1,4 +1,4 @@
-// Which of several samples stands at a share of them. Pure.
+// Returns which of several samples stands at a share of them. Pure.
 #pragma once
 
 #include <algorithm>

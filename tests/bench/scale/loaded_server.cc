@@ -18,7 +18,7 @@ namespace spoke::scale {
 namespace {
 
 constexpr uint32_t kAddressesANode = 27;
-constexpr uint32_t kNodesAtOnce = 256;  // While the fleet is set up.
+constexpr uint32_t kNodesAtOnce = 256;  // The most nodes at once while the fleet is set up.
 
 double SecondsOf(clockid_t clock) {
   timespec now{};
@@ -27,7 +27,7 @@ double SecondsOf(clockid_t clock) {
 }
 
 ipam::ServerSettings Settings() {
-  // 2,097,152 addresses.
+  // The pool has 2,097,152 addresses.
   return {
       .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.0.0.0/11").value()}},
       .fleet = {
@@ -96,7 +96,8 @@ class LoopServer final : public LoadedServer {
                            .in_use = {AssignmentOf(node, address, generation, clock_.Now())}}});
   }
 
-  // What is given back is usable at once, so that no run finds other addresses than the first.
+  // Posts a release. What is given back is usable at once, so that no run finds other addresses
+  // than the first.
   void PostRelease(size_t node, const ip::Address& address) {
     loop_.PostFromAgent(
         ipam::ReportEvent{node + 1,

@@ -12,16 +12,17 @@
 namespace spoke::scale {
 
 struct Cost {
-  double cpu_seconds = 0;  // Of the whole process: the store has threads of its own.
+  double cpu_seconds = 0;  // The CPU time of the whole process: the store has threads of its own.
   double wall_seconds = 0;
   uint64_t operations = 0;
 };
 
-// Not thread-safe.
+// The server. Not thread-safe.
 class LoadedServer {
  public:
-  // A store in the new file `database`, and nodes with 27 addresses each that hold `addresses` in
-  // all, rounded down. Errors: those of the store; kInternal (the loop did not do as it was asked).
+  // Makes a store in the new file `database`, and nodes with 27 addresses each that hold
+  // `addresses` in all, rounded down. Errors: those of the store; kInternal (the loop did not do as
+  // it was asked).
   static absl::StatusOr<std::unique_ptr<LoadedServer>> Create(const std::string& database,
                                                               uint64_t addresses);
   virtual ~LoadedServer() = default;

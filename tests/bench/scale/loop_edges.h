@@ -1,5 +1,5 @@
-// What benchmarks of the server's loop put around it in place of agents, cloud and log. None is
-// thread-safe but where it says so: they belong to the thread that runs the loop.
+// The things that benchmarks of the server's loop put around it in place of agents, cloud and log.
+// None is thread-safe except where it says so: they belong to the thread that runs the loop.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class Listener final : public ipam::AgentLink {
 
   const std::vector<ip::Address>& told(size_t node) const { return told_[node]; }
 
-  // To be read on any thread.
+  // The number acknowledged, to be read on any thread.
   std::atomic<uint64_t> acknowledged = 0;
   std::atomic<uint64_t> welcomed = 0;
   std::atomic<uint64_t> closed = 0;
@@ -51,7 +51,7 @@ class Fabric final : public ipam::CloudRequests {
  public:
   void Request(ipam::NicRequest desired) override { waiting_.push_back(std::move(desired)); }
 
-  // True: there were some.
+  // Returns true when there were some.
   bool Answer(ipam::FleetLoop& loop) {
     const std::vector<ipam::NicRequest> asked = std::exchange(waiting_, {});
     for (const ipam::NicRequest& nic : asked) loop.PostCloudResult(nic.node, nic.Configured());
@@ -62,7 +62,7 @@ class Fabric final : public ipam::CloudRequests {
   std::vector<ipam::NicRequest> waiting_;
 };
 
-// Benchmarks read no log. Thread-safe.
+// A log that nobody reads. Thread-safe.
 class NoLog final : public telemetry::Log {
  public:
   void Write(telemetry::Level /*level*/, std::string_view /*event*/,

@@ -1,4 +1,5 @@
-// spoke-scale: what an operation costs the server with few addresses and with many. Prints JSON.
+// The program spoke-scale: what an operation costs the server with few addresses and with many.
+// Prints JSON.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -23,7 +24,7 @@ struct Options {
   uint64_t seed = 1;
 };
 
-// Microseconds an operation, one entry a round.
+// The microseconds of an operation, one entry a round.
 struct Series {
   std::vector<double> cpu;
   std::vector<double> wall;

@@ -16,12 +16,12 @@
 
 namespace spoke::stalls {
 
-// Thread-safe. As the store behind it in everything else.
+// The store. Thread-safe. It does what the store behind it does in everything else.
 class FailingStore final : public ipam::Store {
  public:
   explicit FailingStore(std::unique_ptr<ipam::Store> store) : store_(std::move(store)) {}
 
-  // The next commit of records is kUnavailable, and does not happen.
+  // Makes the next commit of records kUnavailable, so that it does not happen.
   void FailNext() { fails_ = true; }
 
   absl::StatusOr<std::optional<ipam::StoredRecord>> Get(std::string_view key) override;

@@ -30,9 +30,9 @@ namespace spoke::stalls {
 namespace {
 
 constexpr uint32_t kInUse = 13;
-constexpr uint32_t kAtOnce = 256;  // While the fleet is set up.
+constexpr uint32_t kAtOnce = 256;  // The most at once while the fleet is set up.
 constexpr absl::Duration kPatience = absl::Seconds(120);
-// So many turns in a row without anything to do: nothing is left.
+// The number of turns in a row without anything to do after which nothing is left.
 constexpr int kQuietTurns = 20;
 constexpr absl::Duration kPause = absl::Milliseconds(1);
 
@@ -243,8 +243,8 @@ class Fleet final : public LargeFleet {
   scale::NoLog log_;
   std::vector<uint64_t> sequences_;
   std::vector<uint64_t> generations_;
-  std::vector<ipam::SessionId> sessions_;  // By node.
-  std::vector<uint32_t> extra_;            // So many more than kInUse are assigned.
+  std::vector<ipam::SessionId> sessions_;  // The sessions by node.
+  std::vector<uint32_t> extra_;            // The number above kInUse that is assigned.
   std::vector<std::vector<ip::Address>> addresses_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> writable_ = true;

@@ -14,39 +14,40 @@
 
 namespace spoke::stalls {
 
-// Turns of the loop, without the time in which it waits for somebody to say something.
+// The turns of the loop, without the time in which it waits for somebody to say something.
 struct Turns {
-  absl::Duration longest;      // By the wall clock: so long everybody else waited.
-  absl::Duration longest_cpu;  // Of the loop's thread.
+  absl::Duration longest;      // The longest turn by the wall clock: so long everybody else waited.
+  absl::Duration longest_cpu;  // The longest CPU time of the loop's thread.
   absl::Duration all;
   uint64_t count = 0;
 };
 
-// Its functions are for one thread, but for operators(), which is for any.
+// The fleet. Its functions are for one thread, except operators(), which is for any.
 class LargeFleet {
  public:
   static constexpr uint32_t kAddressesANode = 27;
 
-  // A store in the new file `database` and `nodes` connected nodes, each with kAddressesANode
+  // Makes a store in the new file `database` and `nodes` connected nodes, each with kAddressesANode
   // addresses of which 13 are assigned. The loop then runs. Errors: those of the store; kInternal
   // (the loop did not do as it was asked).
   static absl::StatusOr<std::unique_ptr<LargeFleet>> Create(const std::string& database,
                                                             uint32_t nodes);
   virtual ~LargeFleet() = default;
 
-  // The turns while `work` runs, and until nothing is left to do. Errors: those of `work`;
+  // Returns the turns while `work` runs, and until nothing is left to do. Errors: those of `work`;
   // kDeadlineExceeded (there is always something left).
   virtual absl::StatusOr<Turns> Measure(const std::function<absl::Status()>& work) = 0;
 
-  // Every node reports at once that it assigns, or has taken back, so many addresses: in turns, so
-  // that it never assigns more than 13 + `changes`. Waits for the acknowledgements. Errors:
+  // Lets every node report at once that it assigns, or has taken back, so many addresses: in turns,
+  // so that it never assigns more than 13 + `changes`. Waits for the acknowledgements. Errors:
   // kInternal (not all came).
   virtual absl::Status ReportAll(uint32_t changes) = 0;
 
-  // The first `nodes` nodes come back at once. Waits until all are welcomed. Errors: likewise.
+  // Lets the first `nodes` nodes come back at once. Waits until all are welcomed. Errors: kInternal
+  // (not all are).
   virtual absl::Status ReconnectSome(uint32_t nodes) = 0;
 
-  // The cloud lists all NICs, as they are. Returns at once.
+  // Lets the cloud list all NICs, as they are. Returns at once.
   virtual absl::Status ListNics() = 0;
 
   // Lets a commit fail, so that the server reads its store anew; returns when it takes writes

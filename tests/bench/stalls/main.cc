@@ -1,5 +1,5 @@
-// spoke-stalls: how long the turns of the server's loop are while a large fleet and its operators
-// want something of it. Prints JSON.
+// The program spoke-stalls: how long the turns of the server's loop are while a large fleet and its
+// operators want something of it. Prints JSON.
 #include <malloc.h>
 
 #include <CLI/CLI.hpp>
@@ -29,7 +29,8 @@ struct Options {
   double seconds = 10;
 };
 
-constexpr uint32_t kMany = 12;  // Changes in one report; a node has no more addresses to assign.
+// The changes in one report; a node has no more addresses to assign.
+constexpr uint32_t kMany = 12;
 
 absl::Status From(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -65,7 +66,7 @@ absl::Status Apply(LargeFleet& fleet, std::string text) {
   return From(fleet.operators().Apply(&context, request, &response));
 }
 
-// Each time another one.
+// Applies another team each time.
 absl::Status ApplyTeam(LargeFleet& fleet, uint32_t number) {
   return Apply(fleet,
                fmt::format("apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: team-{}\nspec:\n  "
@@ -73,7 +74,7 @@ absl::Status ApplyTeam(LargeFleet& fleet, uint32_t number) {
                            number, number));
 }
 
-// In turns: the pool that all addresses are of grows, shrinks, and another one comes.
+// Applies pools in turns: the pool that all addresses are of grows, shrinks, and another one comes.
 absl::Status ApplyPool(LargeFleet& fleet, uint32_t number) {
   const auto pool = [](std::string_view name, std::string_view cidr) {
     return fmt::format(
@@ -128,7 +129,7 @@ class Phases {
   nlohmann::ordered_json out_;
 };
 
-// One after the other, each alone.
+// Measures one after the other, each alone.
 absl::Status MeasureEach(LargeFleet& fleet, Phases& phases, const Options& options) {
   for (uint32_t round = 0; round < options.rounds; ++round) {
     RETURN_IF_ERROR(phases.Measure("list addresses", [&] { return ListAddresses(fleet); }));
@@ -151,7 +152,7 @@ absl::Status MeasureEach(LargeFleet& fleet, Phases& phases, const Options& optio
   return phases.Measure("reserve", [&] { return Reserve(fleet, "job", 0, options.reserved); });
 }
 
-// All of it at the same time.
+// Measures all of it at the same time.
 absl::Status MeasureTogether(LargeFleet& fleet, Phases& phases, const Options& options) {
   return phases.Measure("all together", [&]() -> absl::Status {
     const absl::Time until = absl::Now() + absl::Seconds(options.seconds);
@@ -236,7 +237,7 @@ int RunMain(int argc, char** argv) {
 }  // namespace spoke::stalls
 
 int main(int argc, char** argv) {
-  ::mallopt(M_MXFAST, 0);  // As the server does.
+  ::mallopt(M_MXFAST, 0);  // The server does this too.
   try {
     return spoke::stalls::RunMain(argc, argv);
   } catch (const std::exception& error) {  // Out of memory, or a bug.

@@ -1,5 +1,6 @@
-// How many records a second the SQLite store commits, against the plain append and fdatasync of as
-// many bytes in the same run; and how long it takes to open, list, check and back up.
+// Measures how many records a second the SQLite store commits, against the plain append and
+// fdatasync of as many bytes in the same run; and how long it takes to open, list, check and back
+// up.
 //
 //   store_bench [DIRECTORY [RECORDS [BYTES]]]     a directory on the disk to measure; the node
 //   count
@@ -50,14 +51,15 @@ double CpuSeconds() {
 }
 
 struct Sample {
-  double per_second = 0;  // Commits.
+  double per_second = 0;  // The commits a second.
   double p50_ms = 0;
   double p99_ms = 0;
   double worst_ms = 0;
-  double cpu_us = 0;  // Of all threads, for each call: steadier than time on a shared machine.
+  // The CPU time of all threads, for each call: steadier than time on a shared machine.
+  double cpu_us = 0;
 };
 
-// The round in the middle.
+// Returns the round in the middle.
 Sample Median(std::vector<Sample> samples) {
   std::sort(samples.begin(), samples.end(),
             [](const Sample& a, const Sample& b) { return a.per_second < b.per_second; });

@@ -11,7 +11,7 @@
 namespace spoke::swarm {
 namespace {
 
-// As netagent/session/server_session.cc has them: what the server sees is the same.
+// The numbers of netagent/session/server_session.cc: what the server sees is the same.
 constexpr int kConnectDeadlineMs = 20'000;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
@@ -26,7 +26,8 @@ std::shared_ptr<grpc::Channel> NewChannel(
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // Else all share one connection.
+  // Without this all share one connection.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // What follows only spares this side: thousands of channels share the machine with the server.
   arguments.SetInt(GRPC_ARG_MINIMAL_STACK, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
@@ -108,7 +109,7 @@ void Agent::OnBroken() {
   stream_ = nullptr;
 }
 
-// Answers first: they were due before the reports that have not been put together yet.
+// Answers go first: they were due before the reports that have not been put together yet.
 void Agent::Pump() {
   if (stream_ == nullptr || writing_) return;
   if (!answers_.empty()) {
@@ -128,7 +129,7 @@ Stream::Stream(Agent& agent, std::shared_ptr<grpc::Channel> channel)
 
 void Stream::Start() {
   stub_->async()->Connect(&context_, this);
-  AddHold();  // Writes are started from other threads than gRPC's; until the stream breaks.
+  AddHold();  // Writes are started from other threads than gRPC's, until the stream breaks.
   StartRead(&incoming_);
   StartCall();
 }
@@ -144,7 +145,7 @@ void Stream::OnReadDone(bool ok) {
 }
 
 void Stream::OnWriteDone(bool ok) {
-  if (ok) agent_.OnWritten();  // Else the read fails as well.
+  if (ok) agent_.OnWritten();  // If it failed, the read fails as well.
 }
 
 void Stream::OnDone(const grpc::Status& status) {

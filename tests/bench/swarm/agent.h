@@ -22,10 +22,11 @@ namespace spoke::swarm {
 class Agent;
 class Stream;
 
-// Nanoseconds of CLOCK_MONOTONIC.
+// Returns the nanoseconds of CLOCK_MONOTONIC.
 int64_t NowNs();
 
-// What agents tell their owner. Called on gRPC's threads, so thread-safe and quick.
+// The events that agents tell their owner. They are called on gRPC's threads, so thread-safe and
+// quick.
 class AgentEvents {
  public:
   virtual ~AgentEvents() = default;
@@ -38,13 +39,13 @@ class AgentEvents {
   virtual void OnLatency(int64_t nanoseconds) = 0;
 };
 
-// Thread-safe. Owns its node; borrows the events.
+// The agent. Thread-safe. Owns its node; borrows the events.
 class Agent {
  public:
   struct Target {
     std::string server;
-    rpc::TlsFiles tls;     // "{}" in a path stands for the node's name.
-    size_t addresses = 0;  // How many a node waits for.
+    rpc::TlsFiles tls;     // The TLS files; "{}" in a path stands for the node's name.
+    size_t addresses = 0;  // The number that a node waits for.
   };
 
   Agent(SimNode node, const Target& target, AgentEvents& events)
@@ -82,10 +83,11 @@ class Agent {
 
   absl::Mutex mutex_;
   SimNode node_ ABSL_GUARDED_BY(mutex_);
-  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // While it can be written to.
+  Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // The stream while it can be written to.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<v1::AgentMessage> answers_ ABSL_GUARDED_BY(mutex_);
-  v1::AgentMessage outgoing_ ABSL_GUARDED_BY(mutex_);  // Read by gRPC while writing_.
+  // The message, which gRPC reads while writing_.
+  v1::AgentMessage outgoing_ ABSL_GUARDED_BY(mutex_);
 };
 
 // One attempt to talk to the server.

@@ -38,7 +38,7 @@ void BudgetReports::Run(const std::vector<Agent*>& agents) {
     }
     due.pop();
     if (agents[index]->ReportBudgets()) ++sent_;
-    // Not from `at`: what was late is not made up for by a burst.
+    // The next time does not count from `at`: what was late is not made up for by a burst.
     due.push({NowNs() + static_cast<int64_t>(period * jitter(random_)), index});
   }
 }

@@ -1,4 +1,4 @@
-// When each simulated agent says what it uses of budgets.
+// The times at which each simulated agent says what it uses of budgets.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace spoke::swarm {
 
-// Thread-safe. Each agent reports every `refresh`, a tenth more or less, from some time within the
-// first on.
+// The reports. Thread-safe. Each agent reports every `refresh`, a tenth more or less, from some
+// time within the first on.
 class BudgetReports {
  public:
   BudgetReports(absl::Duration refresh, uint64_t seed)
@@ -34,7 +34,7 @@ class BudgetReports {
   void Run(const std::vector<Agent*>& agents);
 
   const int64_t refresh_ns_;
-  std::mt19937_64 random_;  // Of the thread.
+  std::mt19937_64 random_;  // The thread's numbers.
   std::atomic<uint64_t> sent_{0};
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// How long things took: a histogram for millions of short ones, exact quantiles for thousands.
+// The time that things took: a histogram for millions of short ones, exact quantiles for thousands.
 #pragma once
 
 #include <array>
@@ -9,12 +9,13 @@
 
 namespace spoke::swarm {
 
-// Thread-safe, without locks. Buckets are an eighth of a power of two wide, so that a quantile is
-// at most 12.5 % above the truth. In nanoseconds.
+// The histogram. Thread-safe, without locks. Buckets are an eighth of a power of two wide, so that
+// a quantile is at most 12.5 % above the truth. In nanoseconds.
 class Histogram {
  public:
   void Add(int64_t nanoseconds);
-  // The upper bound of the bucket where the share `quantile` of all is reached; 0 when empty.
+  // Returns the upper bound of the bucket where the share `quantile` of all is reached; 0 when
+  // empty.
   int64_t Quantile(double quantile) const;
   uint64_t count() const;
   void Reset();
@@ -27,8 +28,8 @@ class Histogram {
   std::array<std::atomic<uint64_t>, 64 * kSteps> buckets_{};
 };
 
-// The smallest value that at least the share `quantile` of `values` does not exceed. `values` must
-// not be empty.
+// Returns the smallest value that at least the share `quantile` of `values` does not exceed.
+// `values` must not be empty.
 double QuantileOf(std::vector<double> values, double quantile);
 
 }  // namespace spoke::swarm

@@ -19,22 +19,22 @@ namespace spoke::swarm {
 
 class Ledger {
  public:
-  // `cooldown`: for how long, in nanoseconds, what one node has given up must not be given to
-  // another; 0: not watched.
+  // Makes a ledger. `cooldown` is for how long, in nanoseconds, what one node has given up must not
+  // be given to another; 0: not watched.
   explicit Ledger(int64_t cooldown = 0) : cooldown_(cooldown) {}
 
-  // `node` was told that it has `address`. Returns the node that has it already and has not given
-  // it up; nothing changes then. Claiming twice for one node has the effect of once. Complains when
-  // another node gave it up less than the cooldown ago.
+  // Notes that `node` was told that it has `address`. Returns the node that has it already and has
+  // not given it up; nothing changes then. Claiming twice for one node has the effect of once.
+  // Complains when another node gave it up less than the cooldown ago.
   std::optional<uint32_t> Claim(const ip::Address& address, uint32_t node, int64_t now);
 
-  // `node` has agreed to be rid of `address`: from now on another may be given it. Nothing changes
-  // when it is not the node's.
+  // Notes that `node` has agreed to give up `address`: from now on another may be given it. Nothing
+  // changes when it is not the node's.
   void GiveUp(const ip::Address& address, uint32_t node, int64_t now);
 
-  // Addresses that some node has.
+  // Returns the number of addresses that some node has.
   size_t size() const;
-  // How often an address went to another node than had it before.
+  // Returns how often an address went to another node than had it before.
   uint64_t moves() const;
 
   // Notes a fault of the server. `kind` is a stable word; only the first texts are kept.
@@ -43,14 +43,14 @@ class Ledger {
   struct Complaints {
     uint64_t total = 0;
     std::map<std::string, uint64_t> by_kind;
-    std::vector<std::string> first;  // At most kTextsKept, with their kinds.
+    std::vector<std::string> first;  // The texts, at most kTextsKept, with their kinds.
   };
   static constexpr size_t kTextsKept = 20;
   Complaints complaints() const;
 
  private:
   struct Owner {
-    uint32_t node = 0;  // That has it, or had it last.
+    uint32_t node = 0;  // The node that has it, or had it last.
     bool given_up = false;
     int64_t given_up_at = 0;
   };
@@ -58,7 +58,7 @@ class Ledger {
   const int64_t cooldown_;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<ip::Address, Owner, ip::AddressHash> owners_ ABSL_GUARDED_BY(mutex_);
-  size_t owned_ ABSL_GUARDED_BY(mutex_) = 0;  // Of owners_, those not given up.
+  size_t owned_ ABSL_GUARDED_BY(mutex_) = 0;  // The number of owners_ that have not given it up.
   uint64_t moves_ ABSL_GUARDED_BY(mutex_) = 0;
   Complaints complaints_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,4 +1,5 @@
-// spoke-swarm: thousands of simulated agents, to measure a server with and to catch it lying.
+// The program spoke-swarm: thousands of simulated agents, to measure a server with and to catch it
+// lying.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -122,7 +123,7 @@ struct CommandLine {
   }
 };
 
-// A descriptor an agent, where the system lets us.
+// Each agent takes a descriptor, where the system lets us.
 absl::Status RaiseDescriptorLimit(uint32_t agents) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -1,4 +1,4 @@
-// What a run of the swarm has found, as JSON.
+// The findings of a run of the swarm, as JSON.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace spoke::swarm {
 
 using Json = nlohmann::ordered_json;
 
-// How long agents took from their first attempt to the acknowledgement of all their addresses.
-// `timeout`: an agent that took longer, or is not there yet, has timed out. `started`: NowNs() when
-// the first could begin. Every time in seconds.
+// Tells how long agents took from their first attempt to the acknowledgement of all their
+// addresses. `timeout`: an agent that took longer, or is not there yet, has timed out. `started`:
+// NowNs() when the first could begin. Every time in seconds.
 Json DescribeProgress(const std::vector<Swarm::Progress>& progress, int64_t started,
                       absl::Duration timeout);
 
-// What is wrong, how streams ended, and what this process has used.
+// Tells what is wrong, how streams ended, and what this process has used.
 Json DescribeSwarm(const Swarm& swarm);
 
 // Writes "address, node, state, container, known" a line, tab-separated, in no order: state is

@@ -57,7 +57,7 @@ absl::Status AwaitSynced(const Swarm& swarm, const Plan& plan, std::string_view 
 }
 
 absl::Status AwaitSettled(Swarm& swarm, const Plan& plan, std::string_view what) {
-  size_t settled = 0;  // Those before it are.
+  size_t settled = 0;  // The number of those before it.
   return Await(swarm, plan, what, [&] {
     while (settled < swarm.size() &&
            swarm.agent(settled).WithNode([](const SimNode& node) { return node.settled(); })) {
@@ -106,7 +106,7 @@ absl::Status Assign(Swarm& swarm, const Plan& plan) {
   return AwaitSettled(swarm, plan, "assign");
 }
 
-// How many of the latencies' operations came in each second.
+// The number of the latencies' operations that came in each second.
 struct Rates {
   std::vector<double> a_second;
   double seconds = 0;

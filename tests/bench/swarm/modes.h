@@ -12,12 +12,13 @@
 namespace spoke::swarm {
 
 struct Plan {
-  absl::Duration agent_timeout = absl::Seconds(20);  // As a real agent's connect deadline.
-  absl::Duration deadline = absl::Minutes(3);        // Of each step of a run.
+  // The timeout is that of a real agent's connect deadline.
+  absl::Duration agent_timeout = absl::Seconds(20);
+  absl::Duration deadline = absl::Minutes(3);  // The deadline of each step of a run.
   absl::Duration duration = absl::Seconds(10);
   absl::Duration warm_up = absl::Seconds(2);
-  uint32_t pods = 1;    // A node, assigned and given back in turn.
-  uint32_t assign = 0;  // In all, before anything else.
+  uint32_t pods = 1;    // The pods of a node, assigned and given back in turn.
+  uint32_t assign = 0;  // The number to assign in all, before anything else.
 };
 
 // Each starts the swarm, prints events on standard output as JSON, one a line, and returns the
@@ -26,11 +27,12 @@ struct Plan {
 
 // Connects all and waits until each has its addresses.
 absl::StatusOr<Json> RunStorm(Swarm& swarm, const Plan& plan);
-// As RunStorm(), then keeps still for `duration`.
+// Does what RunStorm() does, then keeps still for `duration`.
 absl::StatusOr<Json> RunSteady(Swarm& swarm, const Plan& plan);
-// As RunStorm(), then assigns and releases as fast as the server acknowledges, for `duration`.
+// Does what RunStorm() does, then assigns and releases as fast as the server acknowledges, for
+// `duration`.
 absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan);
-// As RunStorm(), assigns, then obeys standard input, a command a line, until its end:
+// Does what RunStorm() does, assigns, then obeys standard input, a command a line, until its end:
 //   killed         the server is dead: what is synced from now on counts
 //   wait           until all are synced since, and nothing is unacknowledged; prints "synced"
 //   holdings FILE  writes what the nodes hold (WriteHoldings)

@@ -10,10 +10,10 @@ namespace spoke::swarm {
 namespace {
 
 constexpr uint64_t kMostFloors = 50;
-constexpr uint64_t kChangeOneIn = 10;  // Reports, until a team wants something else.
+constexpr uint64_t kChangeOneIn = 10;  // The number of reports until a team wants something else.
 constexpr const char* kOtherTeams = "*";
 
-// "internet" of "BandwidthBudget/internet".
+// Returns "internet" for "BandwidthBudget/internet".
 std::string NameOf(const std::string& key) { return key.substr(key.find('/') + 1); }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What one simulated node uses of the budgets that its policy has, and what it holds of them.
+// The use that one simulated node makes of the budgets that its policy has, and what it holds of
+// them.
 #pragma once
 
 #include <cstddef>
@@ -13,20 +14,20 @@
 
 namespace spoke::swarm {
 
-// Not thread-safe; its SimNode's. Of each budget one to three teams have pods on the node, always
-// the same ones for a node's number; what they want changes now and then, and is some of 50 times
-// the node's floor, of which 20 would be a fair share of the usual budget.
+// The budgets. Not thread-safe; its SimNode's. One to three teams of each budget have pods on the
+// node, always the same ones for a node's number; what they want changes now and then, and is some
+// of 50 times the node's floor, of which 20 would be a fair share of the usual budget.
 class SimBudgets {
  public:
   explicit SimBudgets(uint32_t node) : node_(node), random_(node) {}
 
-  // A bundle that fits on the one before.
+  // Takes a bundle that fits on the one before.
   void TakePolicy(const v1::PolicyBundle& policy);
-  // Sequences begin anew. What is held stays: streams are not away for long.
+  // Begins sequences anew. Grants stay: streams are not away for long.
   void BeginStream() { sequence_ = applied_ = 0; }
-  // Holds what it is given. What is wrong with that, for people; empty: nothing.
+  // Takes the grants. Returns what is wrong with them, for people; empty: nothing.
   std::string TakeGrants(const v1::BudgetGrants& grants);
-  // The next report; false, and nothing is changed, when the policy has no budget.
+  // Returns the next report; false, and nothing is changed, when the policy has no budget.
   bool FillReport(v1::BudgetReport& out);
 
  private:
@@ -46,9 +47,9 @@ class SimBudgets {
 
   const uint32_t node_;
   std::mt19937_64 random_;
-  std::map<std::string, Budget> budgets_;  // By name.
-  uint64_t sequence_ = 0;                  // Of the last report of this stream,
-  uint64_t applied_ = 0;                   // and of the last grants.
+  std::map<std::string, Budget> budgets_;  // The budgets by name.
+  uint64_t sequence_ = 0;                  // The sequence of the last report of this stream.
+  uint64_t applied_ = 0;                   // The sequence of the last grants.
 };
 
 }  // namespace spoke::swarm

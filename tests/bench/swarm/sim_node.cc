@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMaxBlock = 4096;
 
-// Calls `take` for each address of the configuration. False when it makes no sense.
+// Calls `take` for each address of the configuration. Returns false when it makes no sense.
 template <typename Take>
 bool ForEachAddress(const v1::IpConfiguration& configuration, const Take& take) {
   const auto base = ip::Address::FromBytes(configuration.base());
@@ -96,7 +96,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       }
       return;
     case v1::ServerMessage::MESSAGE_NOT_SET:
-      return;  // Of a newer server.
+      return;  // It is of a newer server.
   }
 }
 
@@ -153,7 +153,7 @@ void SimNode::TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now
     if (held != nullptr) held->use = Use::kAvailable;
     if (held != nullptr) return;
     Held& slot = NewSlot();
-    // What has to cool for the server is never assigned here: the runs are short.
+    // What is in cooldown for the server is never assigned here: the runs are short.
     slot = {.address = address,
             .use = added.cooldown_ms() > 0 ? Use::kCooldown : Use::kAvailable,
             .listed = true};

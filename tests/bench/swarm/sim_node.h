@@ -1,4 +1,5 @@
-// What one simulated agent knows, says, and would complain about: a netagent without a kernel.
+// The state of one simulated agent, what it says, and what it would complain about: a netagent
+// without a kernel.
 //
 // It believes nothing it is told: whatever a correct server never says goes to the ledger.
 #pragma once
@@ -23,94 +24,94 @@ struct NodeNames {
   std::string mac;
 };
 
-// As long as real ones, since they are stored and sent: "sim-00042" and two UUIDs.
+// Returns names as long as real ones, since they are stored and sent: "sim-00042" and two UUIDs.
 NodeNames NamesOf(uint32_t node);
 
-// The container that the assignment `generation` of `node` is for: 64 hexadecimal digits, as a
-// runtime's.
+// Returns the container that the assignment `generation` of `node` is for: 64 hexadecimal digits,
+// as a runtime's.
 std::string ContainerOf(uint32_t node, uint64_t generation);
 
-// Not thread-safe; its Agent serialises calls. Borrows the ledger. Times are nanoseconds of any
-// clock that does not go back.
+// The node. Not thread-safe; its Agent serialises calls. Borrows the ledger. Times are nanoseconds
+// of any clock that does not go back.
 class SimNode {
  public:
   enum class Use : uint8_t { kGone, kAvailable, kInUse, kCooldown, kWithdrawn };
 
   struct Held {
     ip::Address address;
-    uint64_t generation = 0;  // Of its last assignment.
+    uint64_t generation = 0;  // The generation of its last assignment.
     Use use = Use::kGone;
-    bool settled = true;  // The server has said that it knows `use`.
-    bool listed = false;  // By the full state that is being read.
+    bool settled = true;  // Whether the server has said that it knows `use`.
+    bool listed = false;  // Whether the full state that is being read lists it.
   };
 
-  // How a node's assignments and releases go out.
+  // The way in which a node's assignments and releases go out.
   struct Reporting {
-    size_t operations = 1;  // In one report, at most.
-    size_t window = 1;      // Reports that may be unacknowledged at a time.
+    size_t operations = 1;  // The most operations in one report.
+    size_t window = 1;      // The most reports that may be unacknowledged at a time.
   };
 
   SimNode(uint32_t node, Reporting reporting, Ledger& ledger)
       : node_(node), reporting_(reporting), ledger_(ledger), budgets_(node) {}
 
-  // A stream begins: everything that is in use or in cooldown is said, and what was not
+  // Begins a stream: everything that is in use or in cooldown is said, and what was not
   // acknowledged counts as said by this.
   void Greet(v1::Hello& out);
 
-  // What the server says. Answers are appended to `answers`, in order; latencies of operations
-  // that this acknowledges, to `latencies`.
+  // The result of what the server says. Answers are appended to `answers`, in order; latencies of
+  // operations that this acknowledges, to `latencies`.
   struct Outcome {
     std::vector<v1::AgentMessage> answers;
     absl::InlinedVector<int64_t, 8> latencies;
   };
   void Take(const v1::ServerMessage& message, int64_t now, Outcome& out);
 
-  // Assigns the next available address, or false when there is none.
+  // Assigns the next available address; returns false when there is none.
   bool Assign();
-  // Each of `pods` is assigned an address, gives it back once that is acknowledged, and so on.
-  // Returns how many found an available address. The patient wait for one, now and later, where
+  // Assigns each of `pods` an address, gives it back once that is acknowledged, and so on. Returns
+  // how many found an available address. With kWaits they wait for one, now and later, where
   // otherwise having none is a fault.
   enum class Patience : uint8_t { kNone, kWaits };
   size_t StartPods(size_t pods, Patience patience = Patience::kNone);
-  // What is under way is finished, nothing new is begun.
+  // Finishes what is under way, and begins nothing new.
   void StopPods() {
     working_ = false;
     waiting_pods_ = 0;
   }
 
-  // Whether FillReport() has something to say now.
+  // Returns whether FillReport() has something to say now.
   bool HasReport() const {
     return !queued_.empty() && unacknowledged_.size() < reporting_.window && welcomed_;
   }
-  // The next report; `out` is overwritten. Addresses released by acknowledged reports are said to
-  // be cooled along with it.
+  // Makes the next report; `out` is overwritten. The report also says that addresses released by
+  // acknowledged reports have ended their cooldown.
   void FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms);
 
-  // The next report about budgets; false when the policy has none, or nobody would hear it.
+  // Makes the next report about budgets; false when the policy has none, or nobody would hear it.
   bool FillBudgetReport(v1::BudgetReport& out) { return welcomed_ && budgets_.FillReport(out); }
 
   bool welcomed() const { return welcomed_; }
-  // Welcomed, and told the whole state.
+  // Returns whether it is welcomed, and told the whole state.
   bool synced() const { return welcomed_ && told_; }
-  // Nothing waits to be said or acknowledged.
+  // Returns whether nothing waits to be said or acknowledged.
   bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
-  // Addresses it may assign or has assigned.
+  // Returns the number of addresses it may assign or has assigned.
   size_t usable() const;
   size_t Count(Use use) const;
-  // With entries that are gone.
+  // Returns all entries, including those that are gone.
   const std::vector<Held>& held() const { return held_; }
   uint32_t node() const { return node_; }
-  // Of the last Welcome.
+  // Returns the epoch of the last Welcome.
   uint64_t session_epoch() const { return session_epoch_; }
   uint64_t last_generation() const { return last_generation_; }
-  // How many addresses it has agreed to give up, ever.
+  // Returns how many addresses it has agreed to give up, ever.
   uint64_t given_up() const { return given_up_; }
 
  private:
   enum class Kind : uint8_t { kAssign, kRelease };
   struct Operation {
     Kind kind;
-    uint32_t slot;  // Index into held_.
+    uint32_t slot;  // The index into held_.
   };
   struct Report {
     uint64_t sequence;
@@ -144,9 +145,10 @@ class SimNode {
   SimBudgets budgets_;
 
   std::vector<Held> held_;
-  size_t cursor_ = 0;  // Where Assign() looks next, so that reuse takes turns.
+  size_t cursor_ = 0;  // The place where Assign() looks next, so that reuse takes turns.
   std::deque<uint32_t>
-      released_;  // Slots whose release is acknowledged, not yet said to be cooled.
+      // The slots whose release is acknowledged, and whose end of cooldown is not yet said.
+      released_;
   std::deque<Operation> queued_;
   std::deque<Report> unacknowledged_;
   uint64_t last_generation_ = 0;
@@ -155,9 +157,9 @@ class SimNode {
   uint64_t given_up_ = 0;
   bool working_ = false;
   Patience patience_ = Patience::kNone;
-  size_t waiting_pods_ = 0;  // For an available address.
+  size_t waiting_pods_ = 0;  // The pods that wait for an available address.
 
-  // Of the present stream.
+  // Whether the present stream is welcomed.
   bool welcomed_ = false;
   bool told_ = false;
   uint64_t desired_version_ = 0;

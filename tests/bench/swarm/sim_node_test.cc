@@ -141,7 +141,7 @@ TEST_F(SimNodeTest, StaysByAnAgreementUntilAListBeginsASession) {
   v1::ServerMessage request;
   *request.mutable_reclaim()->add_configurations() = Configuration(1);
   Take(node_, request);
-  Take(node_, DesiredOf(2, true, {1}));  // Sent before our agreement had come.
+  Take(node_, DesiredOf(2, true, {1}));  // This was sent before our agreement had come.
   EXPECT_FALSE(node_.Assign());
   Begin(node_, 2, {1});  // It never came.
   EXPECT_TRUE(node_.Assign());
@@ -197,7 +197,7 @@ TEST_F(SimNodeTest, PodsComeAndGoOneOperationAReport) {
   EXPECT_EQ(release.released(0).address(), first.in_use(0).address());
   EXPECT_EQ(release.released(0).generation(), first.in_use(0).generation());
   Take(node_, AckOf(3));
-  // The other pod's release also says that the first one's address has cooled.
+  // The other pod's release also says that the first one's address has ended its cooldown.
   EXPECT_THAT(Report(node_).cooled(), ElementsAre(first.in_use(0).address()));
   node_.StopPods();
   Take(node_, AckOf(4));

@@ -74,7 +74,8 @@ void Swarm::Run() {
   while (Next(connect)) {
     for (const Due& due : connect) Connect(due);
   }
-  // On this thread, so that no stream is opened after the others were told to end.
+  // The agents are cancelled on this thread, so that no stream is opened after the others were told
+  // to end.
   for (Entry& entry : agents_) entry.agent->Cancel();
   absl::MutexLock lock(&mutex_);
   const auto closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_ == 0; };
@@ -84,7 +85,8 @@ void Swarm::Run() {
 
 bool Swarm::Next(std::vector<Due>& connect) {
   connect.clear();
-  std::vector<std::unique_ptr<Stream>> ended;  // Destroyed here, once the lock is let go.
+  // The streams are destroyed here, once the lock is let go.
+  std::vector<std::unique_ptr<Stream>> ended;
   absl::MutexLock lock(&mutex_);
   const int64_t now = NowNs();
   int64_t wait = 1'000'000'000;

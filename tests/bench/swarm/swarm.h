@@ -1,4 +1,4 @@
-// All simulated agents, and when each of them connects.
+// All simulated agents, and the times when each of them connects.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,7 @@
 
 namespace spoke::swarm {
 
-// Thread-safe. One thread of its own opens the streams; gRPC's read and write them.
+// The swarm. Thread-safe. One thread of its own opens the streams; gRPC's read and write them.
 class Swarm final : public AgentEvents {
  public:
   struct Options {
@@ -31,10 +31,11 @@ class Swarm final : public AgentEvents {
     uint32_t agents = 0;
     SimNode::Reporting reporting;
     netagent::ReconnectSettings reconnect;  // Agents come back exactly as real ones do.
-    // The server's, to be watched; zero: not watched.
+    // The server's cooldown, to be watched; zero: not watched.
     absl::Duration cooldown;
     uint64_t seed = 0;
-    absl::Duration budget_refresh;  // How often each reports what it uses of budgets; zero: never.
+    // The period in which each reports what it uses of budgets; zero: never.
+    absl::Duration budget_refresh;
   };
 
   explicit Swarm(const Options& options);
@@ -46,7 +47,7 @@ class Swarm final : public AgentEvents {
   // Starts to connect, and to connect again whenever a stream ends.
   void Start();
 
-  // No stream is opened until Release(), however long one has been due: for a test that knows that
+  // Opens no stream until Release(), however long one has been due: for a test that knows that
   // there is no server, and has no time for attempts in vain.
   void Hold();
   void Release();
@@ -55,17 +56,17 @@ class Swarm final : public AgentEvents {
   Agent& agent(size_t index) { return *agents_[index].agent; }
   const Ledger& ledger() const { return ledger_; }
 
-  // From now on only streams that are welcomed later count as synced.
+  // Counts, from now on, only streams that are welcomed later as synced.
   void ForgetSyncs();
   uint32_t synced() const { return synced_.load(); }
   uint32_t connected() const { return connected_.load(); }
   bool is_connected(size_t index) const { return agents_[index].welcomed != 0; }
 
-  // How much later than it was due a first attempt was begun, at most: what this side could not
-  // keep up with. In nanoseconds.
+  // Returns how much later than it was due a first attempt was begun, at most: what this side could
+  // not keep up with. In nanoseconds.
   int64_t start_lag() const { return start_lag_.load(); }
 
-  // How each agent got on since Start() or ForgetSyncs(). Times are NowNs(); 0: not yet.
+  // The progress of each agent since Start() or ForgetSyncs(). Times are NowNs(); 0: not yet.
   struct Progress {
     int64_t first_attempt = 0;
     int64_t last_attempt = 0;
@@ -75,10 +76,10 @@ class Swarm final : public AgentEvents {
   std::vector<Progress> progress() const;
 
   uint64_t attempts() const { return attempts_.load(); }
-  // How streams ended, by gRPC's message, with what differs from stream to stream left out.
+  // Returns how streams ended, by gRPC's message, with what differs from stream to stream left out.
   std::map<std::string, uint64_t> ends() const;
 
-  // Reports about budgets that were sent.
+  // Returns the number of reports about budgets that were sent.
   uint64_t budget_reports() const { return budget_reports_.sent(); }
 
   Histogram& latencies() { return latencies_; }
@@ -98,7 +99,7 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> last_attempt{0};
     std::atomic<int64_t> welcomed{0};
     std::atomic<int64_t> synced{0};
-    netagent::Reconnect reconnect;  // Guarded by mutex_.
+    netagent::Reconnect reconnect;  // The state of reconnecting, guarded by mutex_.
   };
   struct Due {
     int64_t at;
@@ -124,12 +125,12 @@ class Swarm final : public AgentEvents {
   mutable absl::Mutex mutex_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Stream>> ended_ ABSL_GUARDED_BY(mutex_);
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // Streams that OnEnded() has not been called for.
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // The streams that OnEnded() has not been called for.
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it uses all of the above.
+  std::thread thread_;  // The thread is last: it uses all of the above.
 };
 
 }  // namespace spoke::swarm

@@ -353,7 +353,7 @@ def shapers(node, pod, result):
 
 LOWER = {"ingressRate": 10_000_000, "ingressBurst": 800_000, "egressRate": 20_000_000,
          "egressBurst": 800_000}
-# As containerd sends it: Go's names, and a burst that means "whatever".
+# The shape is as containerd sends it: Go's names, and a burst that means "whatever".
 CAPITALISED = {"IngressRate": 10_000_000, "IngressBurst": 4294967295, "EgressRate": 20_000_000,
                "EgressBurst": 4294967295}
 

@@ -290,7 +290,7 @@ def nothing_of_the_address(node):
 
     def traces():
         found = [line for line in node.objects() if address in line and "unreachable" not in line]
-        # Who may pass; what a pod has sent stays counted for two scrapes.
+        # The set of those who may pass; what a pod has sent stays counted for two scrapes.
         members = sh("nft", "list", "set", "inet", "spoke", "pods4").splitlines()
         return found + [line for line in members if address in line] + node.connections(address)
     eventually(f"no trace of {address}", lambda: not traces())

@@ -1,4 +1,4 @@
-// spoke-cri: pods of a container runtime from the command line, for tests and the demo.
+// The program spoke-cri: pods of a container runtime from the command line, for tests and the demo.
 #include <cstdio>
 #include <exception>
 #include <map>
@@ -28,8 +28,8 @@ struct Options {
   std::string socket;
   double deadline_seconds = 60;
   Pod pod;
-  std::vector<std::string> annotations;  // "key=value".
-  std::string id;                        // Of a sandbox or a container.
+  std::vector<std::string> annotations;  // The annotations, as "key=value".
+  std::string id;                        // The id of a sandbox or a container.
   std::string image;
   std::vector<std::string> command;
 };

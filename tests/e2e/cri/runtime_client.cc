@@ -17,7 +17,8 @@ constexpr int kMaxAnswerBytes = 64 << 20;
 
 std::shared_ptr<grpc::Channel> Connect(const std::string& socket_path) {
   grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // Would be asked even for a local socket.
+  // A proxy would be asked even for a local socket.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMaxAnswerBytes);
   return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(),
                                    arguments);

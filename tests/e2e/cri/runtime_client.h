@@ -1,4 +1,5 @@
-// A container runtime's pods, over CRI v1: what kubelet would ask for, one call at a time.
+// A client for a container runtime's pods, over CRI v1: what kubelet would ask for, one call at a
+// time.
 #pragma once
 
 #include <map>
@@ -34,10 +35,10 @@ struct ExecResult {
   std::string err;
 };
 
-// Every call ends after `deadline` at the latest. Errors are the runtime's, with its code and its
-// words: kNotFound (no such sandbox or container), kUnavailable (no runtime at the socket),
-// kDeadlineExceeded (it may have happened), kUnknown (the most that containerd says, a failing CNI
-// plugin included). Thread-safe.
+// The client. Every call ends after `deadline` at the latest. Errors are the runtime's, with its
+// code and its words: kNotFound (no such sandbox or container), kUnavailable (no runtime at the
+// socket), kDeadlineExceeded (it may have happened), kUnknown (the most that containerd says, a
+// failing CNI plugin included). Thread-safe.
 class RuntimeClient {
  public:
   // Does not connect yet.
@@ -45,12 +46,13 @@ class RuntimeClient {
 
   // Starts a sandbox; returns its id.
   absl::StatusOr<std::string> RunSandbox(const Pod& pod);
-  // Ends the sandbox and its containers, network included. OK when it is stopped already.
+  // Ends the sandbox and its containers, network included. Returns OK when it is stopped already.
   absl::Status StopSandbox(const std::string& id);
-  // OK when there is none.
+  // Removes a sandbox. Returns OK when there is none.
   absl::Status RemoveSandbox(const std::string& id);
 
-  // The pod's addresses, the primary one first; empty in a sandbox without a network of its own.
+  // Returns the pod's addresses, the primary one first; empty in a sandbox without a network of its
+  // own.
   absl::StatusOr<std::vector<std::string>> Addresses(const std::string& id);
   absl::StatusOr<std::vector<Sandbox>> ListSandboxes();
 
@@ -62,7 +64,8 @@ class RuntimeClient {
   absl::StatusOr<ExecResult> Exec(const std::string& container_id,
                                   const std::vector<std::string>& command);
 
-  // OK when the runtime has a network for pods; kFailedPrecondition, with its reason, when not.
+  // Returns OK when the runtime has a network for pods; kFailedPrecondition, with its reason, when
+  // not.
   absl::Status CheckNetworkReady();
 
  private:

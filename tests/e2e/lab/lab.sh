@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # A cloud on one machine: nodes made of namespaces, a fabric between them, real runtimes on them.
-# For scripts/demo.sh and the e2e tests; to be sourced by bash, as root.
+# The lab is for scripts/demo.sh and the e2e tests; to be sourced by bash, as root.
 #
 #   lab_init; lab_node_up node1; lab_fabric_up; lab_nic_add node1 02:00:00:00:00:01 10.20.0.4/16 ...
 #

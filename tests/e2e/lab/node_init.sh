@@ -70,7 +70,7 @@ for plugin in /usr/lib/cni/*; do
 done
 
 ip link set lo up
-# As every Kubernetes node has it.
+# Every Kubernetes node has this.
 echo 1 >/proc/sys/net/ipv4/ip_forward
 echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# In place of the fabric, two real Linux routers: a subnet of its own for each machine, no overlay, and
+# Two real Linux routers in place of the fabric: a subnet of its own for each machine, no overlay, and
 # a link between the routers that takes less than the nodes' NICs. Part of lab.sh.
 #
 #   node1, control -- router1 == router2 -- node2

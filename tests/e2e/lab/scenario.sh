@@ -66,7 +66,7 @@ step_certificates() {
   lab_certificates
 }
 
-# Only on Azure.
+# This runs only on Azure.
 step_cloud() {
   lab_step "Start a simulated Azure: Resource Manager, and a metadata service on each node"
   lab_azure_start || return 1
@@ -176,7 +176,7 @@ step_show() {
   lab_ok "the server knows each pod's address"
 }
 
-# What all of that took of Azure. One write a node: pods cost no call at all.
+# Prints what all of that took of Azure. One write a node: pods cost no call at all.
 step_azure_calls() {
   lab_step "Count what was asked of Azure"
   local counters writes

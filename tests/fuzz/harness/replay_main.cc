@@ -35,10 +35,10 @@ struct Seed {
 
 constexpr uint64_t kDefaultMutations = 5000;
 constexpr uint64_t kDefaultRandomSeed = 1;
-constexpr size_t kMaxInputBytes = 4096;  // As scripts/fuzz.sh has it.
+constexpr size_t kMaxInputBytes = 4096;  // The size is that of scripts/fuzz.sh.
 constexpr size_t kShownBytes = 512;
 
-// What runs at the moment. Global, since a signal handler has no arguments.
+// The name of what runs at the moment. It is global, since a signal handler has no arguments.
 std::string g_running;  // NOLINT(cert-err58-cpp)
 
 // Says which input broke the target, after the sanitizer or CHECK has said how.
@@ -64,7 +64,7 @@ class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
 
-  // Uniform enough in [0, bound); `bound` is positive.
+  // Returns a number uniform enough in [0, bound); `bound` is positive.
   size_t Below(size_t bound) {
     state_ += 0x9E3779B97F4A7C15ULL;
     uint64_t mixed = state_;
@@ -82,7 +82,7 @@ Input ReadInput(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-// A piece of `from`, at most as long as `from`; empty from empty.
+// Returns a piece of `from`, at most as long as `from`; empty from empty.
 Input PieceOf(const Input& from, Random* random) {
   const size_t begin = random->Below(from.size() + 1);
   const size_t length = random->Below(from.size() - begin + 1);

@@ -243,7 +243,7 @@ TEST_P(EgressFlowTest, LimitsEndWhatIsBeyondThem) {
     EXPECT_TRUE(flows.back().Send());
   }
   while (!server.AnswerOne().empty()) ++passed;
-  // A burst of four, and what the time for twelve packets allows.
+  // This is a burst of four, and what the time for twelve packets allows.
   EXPECT_GE(passed, 4);
   EXPECT_LT(passed, 12);
 }
@@ -298,7 +298,7 @@ TEST_P(EgressFlowTest, APolicyThatCutsEndsFlowsThatBeganBeforeIt) {
     EXPECT_EQ(cut(With(closed)).marked, 0U);
     EXPECT_EQ(Ask(flow, server), from) << "it keeps, unless it says otherwise";
 
-    ASSERT_TRUE(flow.Send());  // What the server answers once the flow is cut.
+    ASSERT_TRUE(flow.Send());  // This is what the server answers once the flow is cut.
     closed.established = policy::Established::kCut;
     Set(With(closed));
     const auto outcome = cut(With(closed));

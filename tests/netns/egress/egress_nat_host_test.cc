@@ -45,7 +45,7 @@ class NatHostFlowTest : public testing::TestWithParam<ip::Family> {
     ServicesVia(at().node);
   }
 
-  // What the hub's route table says.
+  // Sets what the hub's route table says.
   void ServicesVia(const ip::Address& host) {
     const bool v4 = GetParam() == ip::Family::kV4;
     Ip(world_->network(), fmt::format("{} replace {} via {} dev br0", v4 ? "route" : "-6 route",

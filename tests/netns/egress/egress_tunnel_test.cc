@@ -41,7 +41,7 @@ class EgressTunnelTest : public testing::TestWithParam<ip::Family> {
     for (int i = 0; i < rounds; ++i) {
       gateways().Tick();
       for (int wait = 0; wait < 200; ++wait) {
-        ::usleep(1000);  // What the kernel does needs no more, and tells nobody.
+        ::usleep(1000);  // The kernel's work needs no more, and it tells nobody.
         gateways().Tick();
       }
       clock_.Advance(TcpProbe::kPatience);
@@ -70,7 +70,7 @@ class EgressTunnelTest : public testing::TestWithParam<ip::Family> {
   }
   os::SimClock clock_;
   std::unique_ptr<EgressTunnelWorld> tunnel_;
-  EgressWorld* world_ = nullptr;  // Of `tunnel_`.
+  EgressWorld* world_ = nullptr;  // The world of `tunnel_`.
 };
 
 TEST_P(EgressTunnelTest, AsNextHopAGatewayIsNotReachedAcrossARouter) {
@@ -222,7 +222,7 @@ TEST_P(EgressTunnelTest, AGatewayForwardsNothingUntranslated) {
             1U);
 }
 
-// RFC 1071.
+// Computes the checksum of RFC 1071.
 uint16_t Checksum(const std::vector<uint8_t>& bytes) {
   uint32_t sum = 0;
   for (size_t i = 0; i < bytes.size(); ++i) sum += i % 2 == 0 ? bytes[i] * 256U : bytes[i];
@@ -279,11 +279,11 @@ TEST_P(EgressTunnelTest, NobodyButNodesGetsIntoTheTunnel) {
   const auto packet = Tunnelled(at().pod, at().internet);
   ASSERT_TRUE(SendTunnelled(world_->node(), at().node, at().gateways[0], packet));
   EXPECT_EQ(server.AnswerOne(), Gateway(0)) << "the test's packet is as the tunnel's";
-  // A pod: dropped where it comes from.
+  // A pod's packet is dropped where it comes from.
   ASSERT_TRUE(SendTunnelled(world_->pod(), at().pod, at().gateways[0], packet));
   EXPECT_EQ(server.AnswerOne(), "");
   EXPECT_EQ(Counted("drop/tunnel"), 1U);
-  // Somebody from outside: dropped by the gateway.
+  // A packet of somebody from outside is dropped by the gateway.
   ASSERT_TRUE(SendTunnelled(world_->outside(), at().hub, at().gateways[0], packet));
   EXPECT_EQ(server.AnswerOne(), "");
   EXPECT_EQ(Counted(world_->gateway_tables(0), "drop/tunnel"), 1U);
@@ -325,7 +325,7 @@ TEST_P(EgressTunnelTest, APodLearnsHowMuchFitsIntoTheTunnel) {
       ::usleep(1000);
     }
     UdpServer server = world_->Serve(at().internet);
-    int error = 0;  // Of the packet that was too long, which the socket tells once more.
+    int error = 0;  // The error of the packet that was too long, which the socket tells once more.
     socklen_t error_size = sizeof(error);
     ASSERT_EQ(::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &error_size), 0);
     const std::vector<char> fits(static_cast<size_t>(path_mtu) - (v4 ? 28 : 48));

@@ -12,7 +12,7 @@
 namespace spoke::netagent {
 namespace {
 
-// What an agent has at a gateway's health port.
+// Listens as an agent does at a gateway's health port.
 os::UniqueFd Listen(const netns::Netns& netns) {
   os::UniqueFd fd;
   In(netns, [&] {
@@ -45,7 +45,7 @@ Policy ByGateways(policy::GatewayTransport transport, uint16_t port) {
 
 void Nft(const netns::Netns& netns, const std::string& command) {
   In(netns, [&] {
-    // A test's own words, no input of anybody's.
+    // These are a test's own words, no input of anybody's.
     EXPECT_EQ(std::system(("nft '" + command + "'").c_str()), 0)  // NOLINT(cert-env33-c)
         << command;
   });

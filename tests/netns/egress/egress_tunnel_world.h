@@ -23,7 +23,8 @@
 
 namespace spoke::netagent {
 
-// All that leaves goes by the two gateways of each family, and is dropped where none works.
+// Returns a policy by which all that leaves goes by the two gateways of each family, and is dropped
+// where none works.
 Policy ByGateways(policy::GatewayTransport transport, uint16_t port = kTunnelPort);
 
 // Runs `act` in the namespace.
@@ -39,10 +40,10 @@ void In(const netns::Netns& netns, F act) {
 // Runs a command of nft(8)'s in the namespace, and expects it to be done.
 void Nft(const netns::Netns& netns, const std::string& command);
 
-// Not thread-safe. As long as it lives the calling thread is in the node's namespace.
+// The world. Not thread-safe. As long as it lives the calling thread is in the node's namespace.
 class EgressTunnelWorld {
  public:
-  // Null where namespaces cannot be made. Borrows the clock.
+  // Returns null where namespaces cannot be made. Borrows the clock.
   static std::unique_ptr<EgressTunnelWorld> Make(const os::Clock& clock);
 
   // Puts the rules of a policy, and the ways to its gateways, as an agent does when the policy, or
@@ -53,7 +54,7 @@ class EgressTunnelWorld {
   // Puts the rules of the policy again, for the gateways that work now.
   void SetAgain() { Set(policy_); }
   void PutGatewayRules(size_t i);
-  // The gateway's agent listens no more at its health port.
+  // Lets the gateway's agent listen no more at its health port.
   void Drain(size_t i) { nodes_.at(i).health = os::UniqueFd(); }
 
   const EgressWorld& net() const { return *world_; }
@@ -63,7 +64,7 @@ class EgressTunnelWorld {
   const testing_support::RecordingLog& log() const { return log_; }
   // Takes connections off the gateways' health ports, whose queues are full after 64.
   void TakeConnections();
-  // Of a family, those that work.
+  // Returns those of a family that work.
   std::set<std::string> Healthy(ip::Family family) const;
 
  private:

@@ -46,7 +46,7 @@ std::unique_ptr<netns::Netns> New() {
   return netns;
 }
 
-// As other processes can open it.
+// Returns a path by which other processes can open it.
 std::string PathOf(const netns::Netns& netns) {
   return fmt::format("/proc/{}/fd/{}", ::getpid(), netns.fd());
 }
@@ -113,7 +113,7 @@ const WorldAddresses& AddressesOf(ip::Family family) {
 
 void Ip(const netns::Netns& netns, const std::string& command) {
   const absl::Status status = netns.Run([&] {
-    // A test's own words, no input of anybody's.
+    // These are a test's own words, no input of anybody's.
     const int result = std::system(("ip " + command).c_str());  // NOLINT(cert-env33-c)
     EXPECT_EQ(result, 0) << "ip " << command;
     return absl::OkStatus();
@@ -219,7 +219,7 @@ void EgressWorld::AddOneLink(ip::Family family) {
     Ip(netns, fmt::format("addr add {}/{} dev {}{}", own.ToString(), bits, kNic, nodad));
     Ip(netns, fmt::format("{} add default dev {}", route, kNic));
     Ip(network, fmt::format("{} add {}/{} dev br0", route, own.ToString(), bits));
-    // Where the fabric delivers the pod's address.
+    // The routes are where the fabric delivers the pod's address.
     if (i == 0) continue;
     Ip(netns, fmt::format("{} add {}/{} via {} dev {} onlink", route, all.pod.ToString(), bits,
                           all.node.ToString(), kNic));

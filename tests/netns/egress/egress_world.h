@@ -16,7 +16,7 @@
 
 namespace spoke::netagent {
 
-// Of the node, its pod, a gateway, and servers, by family.
+// The addresses of the node, its pod, a gateway, and servers, by family.
 struct WorldAddresses {
   ip::Address node;
   ip::Address pod;
@@ -40,7 +40,7 @@ Policy NetworkPolicy();
 class UdpServer {
  public:
   UdpServer(const netns::Netns& netns, const ip::Address& address, uint16_t port);
-  // Answers one packet. The address it came from, or "" when none came.
+  // Answers one packet. Returns the address it came from, or "" when none came.
   std::string AnswerOne();
 
  private:
@@ -53,27 +53,27 @@ class UdpFlow {
  public:
   UdpFlow(const netns::Netns& netns, const ip::Address& from, const ip::Address& to, uint16_t port);
   bool Send();
-  // Whether an answer came.
+  // Returns whether an answer came.
   bool Receive();
 
  private:
   os::UniqueFd fd_;
 };
 
-// A packet there and back: the address that the server saw, or "nothing" when it saw none, or "no
-// answer" when that did not come back.
+// Sends a packet there and back. Returns the address that the server saw, or "nothing" when it saw
+// none, or "no answer" when that did not come back.
 std::string Ask(UdpFlow& flow, UdpServer& server);
 
-// What is between the node, the gateways and the servers.
+// The network between the node, the gateways and the servers.
 enum class EgressNetwork : uint8_t {
   kOneLink,  // All are neighbours on one link.
   kRouted    // A router that looks at nothing but the destination, as a virtual network does.
 };
 
-// As long as it lives the calling thread is in the node's namespace.
+// The world. As long as it lives the calling thread is in the node's namespace.
 class EgressWorld {
  public:
-  // Null where namespaces cannot be made.
+  // Returns null where namespaces cannot be made.
   static std::unique_ptr<EgressWorld> Make(EgressNetwork kind = EgressNetwork::kOneLink);
 
   const netns::Netns& node() const { return *node_; }
@@ -100,14 +100,15 @@ class EgressWorld {
   void AddOneLink(ip::Family family);
   void AddRouter(ip::Family family);
   void AddPod();
-  // The node, and then the gateways.
+  // The namespaces of the node, and then of the gateways.
   const netns::Netns& Host(size_t i) const { return i == 0 ? *node_ : *gateways_.at(i - 1); }
 
   std::unique_ptr<testing_support::FreshNetns> fresh_;
   std::unique_ptr<netns::Netns> node_;
   std::unique_ptr<netns::Netns> pod_;
   std::unique_ptr<netns::Netns> network_;
-  std::unique_ptr<netns::Netns> outside_;  // Where the servers are; none: in the network.
+  // The namespace where the servers are; none: in the network.
+  std::unique_ptr<netns::Netns> outside_;
   std::vector<std::unique_ptr<netns::Netns>> gateways_;
   std::unique_ptr<nft::Connection> tables_;
   std::vector<std::unique_ptr<nft::Connection>> gateway_tables_;

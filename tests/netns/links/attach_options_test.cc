@@ -1,4 +1,4 @@
-// What an attachment may have beside its addresses, as the kernel then holds it.
+// Tests of what an attachment may have beside its addresses, as the kernel then holds it.
 #include <linux/if_addr.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
@@ -37,7 +37,7 @@ class AttachOptionsTest : public NodeLinksTest {
     return PlanAttach({"pod", ifname}, std::move(addresses), 1450, options).value();
   }
 
-  // What the device sends through, but for what the kernel has put there itself.
+  // Returns what the device sends through, except what the kernel has put there itself.
   static std::vector<netlink::Qdisc> QdiscsOf(netlink::Socket& socket, const std::string& name) {
     const auto link = netlink::GetLink(socket, name).value();
     auto qdiscs = netlink::DumpQdiscs(socket, link.index).value();

@@ -1,4 +1,5 @@
-// What is left of a pod link between its DEL and the moment the kernel has unregistered it.
+// Tests of what is left of a pod link between its DEL and the moment the kernel has unregistered
+// it.
 #include "netagent/links/deferred_deletion.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ class DeferredDeletionTest : public NodeWorldTest {
     return netlink::GetLink(node_->socket(), name);
   }
 
-  // Both ends in the node's namespace.
+  // Makes a veth with both ends in the node's namespace.
   void AddVeth(const std::string& name, int32_t index) {
     MustSend(node_->socket(),
              {netlink::CreateVeth({name, index, {{2, 0, 0, 0, 3, 1}}},
@@ -94,7 +95,7 @@ TEST_F(DeferredDeletionTest, AnAgentUnregistersWhatItsPredecessorHadDetached) {
     ASSERT_TRUE(Attach(*first, detached, pod.fd()).ok());
     ASSERT_TRUE(Attach(*first, attached, pod.fd()).ok());
   }
-  // As an agent leaves it that is killed right after the DEL.
+  // This is what an agent leaves that is killed right after the DEL.
   MustSend(node_->socket(),
            {netlink::RetireLink(detached.host_link, claims::kFirstDeletionGroup + 5)});
 
@@ -117,7 +118,7 @@ TEST_F(DeferredDeletionTest, ALinkOfSomebodyElsesInOurGroupIsNeverRemoved) {
        {std::tuple("one", kFirstV4, &one), std::tuple("two", kSecondV4, &two)}) {
     const AttachSpec spec = Spec(name, {address});
     ASSERT_TRUE(Attach(*links, spec, pod->fd()).ok());
-    // In every group, so in the one that is next.
+    // The links are in every group, so in the one that is next.
     for (uint32_t i = 0; i < claims::kDeletionGroups; ++i) {
       const std::string theirs = "t" + std::to_string(i);
       if (name == std::string("one")) AddVeth(theirs, 1000 + 2 * static_cast<int32_t>(i));

@@ -67,14 +67,14 @@ TEST_F(KernelLinksTest, PodsReachEachOtherTheNodeAndTheFabricInBothFamilies) {
   };
   for (const Pair& p : {Pair{kFirstV4, kSecondV4, kNodeV4}, Pair{kFirstV6, kSecondV6, kNodeV6}}) {
     SCOPED_TRACE(p.client.ToString());
-    const size_t headers = p.client.is_v4() ? 28 : 48;  // IP and UDP.
+    const size_t headers = p.client.is_v4() ? 28 : 48;  // The bytes of IP and UDP.
     UdpSocket client(one.netns(), p.client);
     UdpSocket server(two.netns(), p.server);
     EXPECT_TRUE(CanTalk(client, server, p.server, 1450 - headers));
     UdpSocket back(two.netns(), p.server);
     UdpSocket first(one.netns(), p.client);
     EXPECT_TRUE(CanTalk(back, first, p.client, 1));
-    // To and from the node.
+    // Packets pass to and from the node.
     UdpSocket to_node(one.netns(), p.client);
     UdpSocket node(node_->node(), p.node);
     EXPECT_TRUE(CanTalk(to_node, node, p.node, 1));
@@ -203,7 +203,7 @@ TEST_F(KernelLinksTest, ARefusedAttachChangesNothingAnywhere) {
 
 TEST_F(KernelLinksTest, AFailureInThePodIsUndone) {
   PodNetns pod;
-  // Somebody's default route, but none for IPv4.
+  // This is somebody's default route, but none for IPv4.
   MustSend(pod.socket(),
            {netlink::AddRoute(
                {.destination = ip::Prefix::Of(kNodeV6, 0).value(), .link = 1, .metric = 1024})});
@@ -302,7 +302,7 @@ TEST_F(KernelLinksTest, AttachedLinksAreOnlyTheOnesWithOurNameAndRoutes) {
   const PodNetns pod;
   const AttachSpec spec = Spec("pod", {kFirstV4});
   ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
-  // Somebody else's: a name like ours that is none, and a route of theirs to our link.
+  // These are somebody else's: a name like ours that is none, and a route of theirs to our link.
   const auto host = netlink::GetLink(node_->socket(), spec.host_link).value();
   MustSend(node_->socket(),
            {netlink::CreateVeth({"spkx", 900, {{2, 0, 0, 0, 3, 1}}},
@@ -324,7 +324,7 @@ TEST_F(KernelLinksTest, ALinkThatWentDownIsListedWithoutAddresses) {
   EXPECT_EQ(ListAttached(*links_).value(), (std::vector<AttachedLink>{{spec.host_link, {}}}));
 }
 
-// What leaves the node for the fabric.
+// Sees what leaves the node for the fabric.
 class FabricTap {
  public:
   explicit FabricTap(const netns::Netns& fabric) {
@@ -336,10 +336,11 @@ class FabricTap {
     EXPECT_TRUE(fd_.valid());
   }
 
-  // Whether a packet to `address` has come since the last call.
+  // Returns whether a packet to `address` has come since the last call.
   bool Saw(const ip::Address& address) {
     const std::string bytes = address.ToBytes();
-    const size_t offset = address.is_v4() ? 16 : 24;  // Of the destination in the IP header.
+    // The offset of the destination in the IP header.
+    const size_t offset = address.is_v4() ? 16 : 24;
     std::array<char, 2048> packet{};
     bool saw = false;
     while (true) {

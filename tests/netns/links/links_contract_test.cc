@@ -1,5 +1,5 @@
-// Links against the real kernel: their contract, and what of a link's repair only a kernel can
-// show.
+// Tests of links against the real kernel: their contract, and what of a link's repair only a kernel
+// can show.
 #include "netagent/links/testing/links_contract.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ netlink::Socket OpenSocketIn(int netns) {
   return *std::move(socket);
 }
 
-// What a namespace holds, once the kernel has done what it does in its own time.
+// Returns what a namespace holds, once the kernel has done what it does in its own time.
 std::vector<std::string> SettledSnapshot(netlink::Socket& socket) {
   const auto addresses = netlink::DumpAddresses(socket, ip::Family::kV6, 0).value();
   for (const netlink::LinkAddress& address : addresses) {

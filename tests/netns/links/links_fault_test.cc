@@ -1,4 +1,5 @@
-// KernelLinks when the kernel refuses a step, or the agent dies before it: nothing is left.
+// Tests of KernelLinks when the kernel refuses a step, or the agent dies before it: nothing is
+// left.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr ip::Address kV4 = ip::Address::V4(0x0A000107);  // 10.0.1.7
 constexpr ip::Address kV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7);
-// No call takes more steps.
+// The most steps of any call.
 constexpr int kMaxSteps = 30;
 
 class LinksFaultTest : public NodeWorldTest {
@@ -49,7 +50,7 @@ class LinksFaultTest : public NodeWorldTest {
     EXPECT_EQ(Snapshot(node_->socket()), node_before_);
     EXPECT_EQ(Snapshot(pod_->socket()), pod_before_);
   }
-  // What Detach() cannot reach: the pod's rules lead into a table that is empty.
+  // Expects only what Detach() cannot reach: the pod's rules lead into a table that is empty.
   void ExpectOnlyPodRulesLeft() {
     EXPECT_EQ(Snapshot(node_->socket()), node_before_);
     std::vector<std::string> pod = Snapshot(pod_->socket());
@@ -113,7 +114,7 @@ TEST_F(LinksFaultTest, WhereverAnAgentDiesTheNextOneCleansUp) {
     ASSERT_EQ(::waitpid(agent, &status, 0), agent);
     const bool finished = WIFEXITED(status);
     EXPECT_TRUE(!finished || WEXITSTATUS(status) == 0);
-    // As the agent does with what its journal says was begun.
+    // The agent does this with what its journal says was begun.
     const auto next = KernelLinks::Create().value();
     EXPECT_TRUE(Detach(*next, spec_.host_link).ok());
     EXPECT_TRUE(next->FinishDetaching().ok());

@@ -1,4 +1,4 @@
-// When an address that was just added can be used.
+// Tells when an address that was just added can be used.
 #pragma once
 
 #include "lib/ip/address.h"

@@ -1,4 +1,4 @@
-// How a pod's network namespace is known again, and known to be gone.
+// Tests of how a pod's network namespace is known again, and known to be gone.
 #include "netagent/links/netns_trace.h"
 
 #include <sched.h>
@@ -76,10 +76,11 @@ TEST_F(NetnsTraceTest, AMountThatIsNotSeenIsNoProof) {
   const os::UniqueFd pod = testing_support::NewNetns();
   Mount(pod.get());
   const NetnsTrace before = TraceNetns(path_, pod.get());
-  // As in a container to which the mount does not come: the file is there, and nothing on it.
+  // This is as in a container to which the mount does not come: the file is there, and nothing on
+  // it.
   ASSERT_EQ(::umount2(path_.c_str(), MNT_DETACH), 0);
   EXPECT_FALSE(IsNetnsGone(before, LookAtNetns(path_)).ok());
-  // As in one that has another directory there, or none.
+  // This is as in one that has another directory there, or none.
   EXPECT_FALSE(IsNetnsGone(before, LookAtNetns("/proc/pod")).ok());
   EXPECT_FALSE(IsNetnsGone(before, LookAtNetns(dir_.File("none/pod"))).ok());
 }

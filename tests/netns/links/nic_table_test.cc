@@ -1,4 +1,4 @@
-// Addresses of a NIC beside the node's first: by which device their packets leave.
+// Tests of addresses of a NIC beside the node's first: by which device their packets leave.
 #include <arpa/inet.h>
 #include <linux/if_addr.h>
 #include <linux/if_ether.h>
@@ -32,7 +32,7 @@ constexpr ip::Address kFirstPod = ip::Address::V4(0x0A000107);       // 10.0.1.7
 constexpr ip::Address kSecondPod = ip::Address::V4(0x0A000207);      // 10.0.2.7
 constexpr ip::Address kFarAway = ip::Address::V4(0x08080808);
 
-// What arrives in a namespace.
+// Sees what arrives in a namespace.
 class Tap {
  public:
   explicit Tap(const netns::Netns& netns) {
@@ -43,9 +43,9 @@ class Tap {
     EXPECT_TRUE(status.ok() && fd_.valid()) << status;
   }
 
-  // Whether a packet from `source` has come since the last call.
+  // Returns whether a packet from `source` has come since the last call.
   bool Saw(const ip::Address& source) {
-    constexpr size_t kSourceOffset = 12;  // In the IPv4 header.
+    constexpr size_t kSourceOffset = 12;  // The offset in the IPv4 header.
     const std::string bytes = source.ToBytes();
     std::array<char, 2048> packet{};
     bool saw = false;
@@ -77,7 +77,7 @@ class NicTableTest : public NodeLinksTest {
     ASSERT_TRUE(netlink::GetLink(node_->socket(), "nic1").ok());
   }
 
-  // 10.0.2.4/24, with the subnet's route.
+  // Adds 10.0.2.4/24, with the subnet's route.
   void AddSubnet() {
     ifaddrmsg fixed{};
     fixed.ifa_family = AF_INET;
@@ -162,7 +162,7 @@ TEST_F(NicTableTest, RulesWhoseAddressHasNoLinkAreRemovedWhenAnAgentStarts) {
   const PodNetns pod;
   ASSERT_TRUE(Attach(*links_, second, pod.fd()).ok());
   const std::vector<std::string> before = Snapshot(node_->socket());
-  // More than go into one batch.
+  // There are more than go into one batch.
   for (uint64_t i = 0; i <= netlink::kMaxBatch; ++i) {
     const ip::Address address = ip::Advance(ip::Address::V4(0x0A000300), i);  // 10.0.3.0
     const netlink::Rule orphan{.family = ip::Family::kV4,
@@ -175,7 +175,7 @@ TEST_F(NicTableTest, RulesWhoseAddressHasNoLinkAreRemovedWhenAnAgentStarts) {
   }
   links_ = KernelLinks::Create().value();
   EXPECT_EQ(Snapshot(node_->socket()), before);
-  // And it knows the rule that is in use.
+  // The links know the rule that is in use.
   EXPECT_TRUE(Detach(*links_, second.host_link).ok());
   const auto rules =
       netlink::DumpRules(node_->socket(), ip::Family::kV4, claims::kRouteProtocol).value();

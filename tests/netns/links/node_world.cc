@@ -177,7 +177,7 @@ UdpSocket::UdpSocket(const netns::Netns& netns, const ip::Address& address, uint
   EXPECT_TRUE(status.ok()) << status;
   const timeval timeout{.tv_sec = 2, .tv_usec = 0};
   EXPECT_EQ(::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)), 0);
-  const int on = 1;  // Without it the kernel keeps most ICMP errors to itself.
+  const int on = 1;  // Without this the kernel keeps most ICMP errors to itself.
   EXPECT_EQ(local_.is_v4() ? ::setsockopt(fd_.get(), IPPROTO_IP, IP_RECVERR, &on, sizeof(on))
                            : ::setsockopt(fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &on, sizeof(on)),
             0);

@@ -1,5 +1,5 @@
 // A node in a namespace: forwarding on, one network device, a second namespace behind it that plays
-// the fabric. And ways to look at what the kernel holds.
+// the fabric. There are also ways to look at what the kernel holds.
 #pragma once
 
 #include <cstdint>
@@ -20,24 +20,24 @@
 
 namespace spoke::netagent {
 
-// Where the node is.
+// The addresses of the node.
 inline constexpr ip::Address kNodeV4 = ip::Address::V4(0x0A000104);  // 10.0.1.4
 inline constexpr ip::Address kNodeV6 = ip::Address::V6(0xFD00'0000'0000'0001, 4);
 inline constexpr const char* kNodeDevice = "nic0";
 
-// Everything a namespace holds that an attachment could leave behind, one line each, sorted: all
-// links and their queues, all addresses, rules, routes of all tables and neighbours. But what is
-// multicast or link-local IPv6, since the kernel adds that in its own time.
+// Returns everything a namespace holds that an attachment could leave behind, one line each,
+// sorted: all links and their queues, all addresses, rules, routes of all tables and neighbours.
+// The exception is multicast and link-local IPv6, since the kernel adds that in its own time.
 std::vector<std::string> Snapshot(netlink::Socket& socket);
 
 // Sends the batch and expects it to be done.
 void MustSend(netlink::Socket& socket, const std::vector<netlink::Request>& batch);
 
-// As long as it lives the calling thread is in the node's namespace. The node has lo and nic0
-// (kNodeV4 and kNodeV6 on it; MTU 1500), both up, and the default routes lead to the fabric.
+// The world. As long as it lives the calling thread is in the node's namespace. The node has lo and
+// nic0 (kNodeV4 and kNodeV6 on it; MTU 1500), both up, and the default routes lead to the fabric.
 class NodeWorld {
  public:
-  // Null where namespaces cannot be made.
+  // Returns null where namespaces cannot be made.
   static std::unique_ptr<NodeWorld> Make();
 
   netlink::Socket& socket() { return *socket_; }
@@ -64,7 +64,7 @@ class NodeWorldTest : public testing::Test {
   std::unique_ptr<NodeWorld> node_;
 };
 
-// And the agent's links on it.
+// A node with the agent's links on it.
 class NodeLinksTest : public NodeWorldTest {
  protected:
   void SetUp() override;
@@ -90,16 +90,16 @@ class PodNetns {
 // kernel's choice. Both calls on it give up after two seconds.
 class UdpSocket {
  public:
-  // At a port of the kernel's choice with 0.
+  // Makes a socket at `port`; 0: a port of the kernel's choice.
   UdpSocket(const netns::Netns& netns, const ip::Address& address, uint16_t port = 0);
 
   uint16_t port() const { return port_; }
   int fd() const { return fd_.get(); }
-  // From now on only to and from there; ICMP errors then come back from the next call.
+  // Limits the socket to this peer from now on; ICMP errors then come back from the next call.
   void Connect(const ip::Address& address, uint16_t port);
-  // 0 or errno.
+  // Returns 0 or errno.
   int Send(const std::string& text);
-  // What arrives, or "" with errno.
+  // Returns what arrives, or "" with errno.
   std::string Receive();
   // Sends the next thing that arrives back to where it came from.
   void EchoOnce();
@@ -110,7 +110,7 @@ class UdpSocket {
   uint16_t port_ = 0;
 };
 
-// Whether a packet of `bytes` goes from one namespace to the other and back.
+// Returns whether a packet of `bytes` goes from one namespace to the other and back.
 bool CanTalk(UdpSocket& client, UdpSocket& server, const ip::Address& server_address, size_t bytes);
 
 }  // namespace spoke::netagent

@@ -43,7 +43,7 @@ class RepairTest : public NodeLinksTest {
   static absl::StatusOr<AttachSpec> SpecOf(const Assignment& assignment) {
     return PlanAttach(assignment.key, assignment.addresses, 1500, assignment.options);
   }
-  // Built, with the path of `seen_at` as the place where its namespace is found again.
+  // Builds a link, with the path of `seen_at` as the place where its namespace is found again.
   Assignment Build(const std::string& container, uint64_t nth, const PodNetns& pod,
                    const PodNetns& seen_at) {
     Assignment assignment{.key = {container, "eth0"},

@@ -1,4 +1,5 @@
-// What becomes of open connections when their far end becomes a peer spoke, in a real kernel.
+// Tests of what becomes of open connections when their far end becomes a peer spoke, in a real
+// kernel.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -18,7 +19,7 @@ namespace {
 
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
-// Which may take its time when all tests run at once.
+// The patience, which may be needed when all tests run at once.
 constexpr int kPatienceMs = 5'000;
 
 os::UniqueFd TcpSocket(const netns::Netns& netns, const ip::Address& own) {
@@ -76,7 +77,7 @@ class TcpConnection {
   bool open() const { return open_; }
   void SendFromClient() const { EXPECT_EQ(::send(client_.get(), "x", 1, MSG_NOSIGNAL), 1); }
   void SendFromServer() const { EXPECT_EQ(::send(server_.get(), "x", 1, MSG_NOSIGNAL), 1); }
-  // Whether something has come, or comes within the patience.
+  // Returns whether something has come, or comes within the patience.
   bool ClientHas(int patience_ms = kPatienceMs) const { return Has(client_, patience_ms); }
   bool ServerHas(int patience_ms = kPatienceMs) const { return Has(server_, patience_ms); }
   bool Talks() const {
@@ -100,8 +101,8 @@ class TcpConnection {
 
 struct Family {
   const char* pod;
-  const char* peer;     // Which becomes a peer spoke's.
-  const char* allowed;  // Which does not.
+  const char* peer;     // The peer that becomes a peer spoke's.
+  const char* allowed;  // The address that does not.
 };
 constexpr Family kFamilies[] = {{"10.0.1.7", "10.9.0.5", "8.8.8.8"},
                                 {"fd00:0:0:1::7", "fd00:9::5", "2001:db8::8"}};
@@ -146,7 +147,7 @@ class EstablishedTest : public TrafficWorldTest, public testing::WithParamInterf
       AddRemote(A(family.allowed));
     }
   }
-  // As the agent does it: rules first, then what they leave.
+  // Puts a policy in force as the agent does it: rules first, then what they leave.
   ConntrackTable::CutOutcome PutInForce(const Policy& policy) {
     const absl::Status status = traffic_->OnPolicy(policy);
     EXPECT_TRUE(status.ok()) << status;
@@ -218,12 +219,13 @@ TEST_P(EstablishedTest, GoesOnWhereThePolicySaysSoAndNothingNewBegins) {
     EXPECT_EQ(PutInForce(Isolated(true)).ended, 0U);
     EXPECT_TRUE(outbound.Talks());
     EXPECT_TRUE(inbound.Talks());
-    // That its first packet is dropped says more than that time passes.
+    // The time for a packet that must not come; that its first packet is dropped says more than
+    // that time passes.
     constexpr int kAMomentMs = 50;
     ExpectDropped([&] { EXPECT_FALSE(FromPod(family, family.peer, kAMomentMs).open()); });
     ExpectDropped([&] { EXPECT_FALSE(ToPod(family, family.peer, kAMomentMs).open()); });
     EXPECT_TRUE(outbound.Talks());
-    // Until a policy comes that does not.
+    // This is so until a policy comes that does not.
     EXPECT_EQ(PutInForce(Isolated(false)).ended, 2U);
     ExpectDropped([&] { outbound.SendFromClient(); });
     EXPECT_FALSE(outbound.ServerHas(0));

@@ -20,9 +20,10 @@ namespace {
 
 constexpr size_t kPayload = 100;
 
-size_t HeadersOf(const ip::Address& address) { return address.is_v4() ? 28 : 48; }  // IP and UDP.
+// The bytes of IP and UDP.
+size_t HeadersOf(const ip::Address& address) { return address.is_v4() ? 28 : 48; }
 
-// What nft(8) makes of `rules`, in the calling thread's namespace.
+// Runs nft(8) with `rules`, in the calling thread's namespace.
 void Nft(const std::string& rules) {
   std::FILE* const pipe = ::popen("nft -f -", "w");  // NOLINT(cert-env33-c): a fixed command.
   ASSERT_NE(pipe, nullptr);
@@ -151,8 +152,8 @@ TEST_F(FastPathTest, OfTwoHopsOneIsLeft) {
   EXPECT_EQ(CountsOf(one_->id).sent_packets, 1U);
 }
 
-// As kube-proxy does it: a Service's address becomes an endpoint's, and whatever belongs to no
-// connection is dropped.
+// This is as kube-proxy does it: a Service's address becomes an endpoint's, and whatever belongs to
+// no connection is dropped.
 TEST_F(FastPathTest, ConnectionsThatAreTranslatedWorkAndSoDoOthersOfTheSamePair) {
   UdpSocket server(two_->netns.netns(), kSecondV4);
   Nft(fmt::format(R"(
@@ -174,12 +175,12 @@ table ip services {{
     server.EchoOnce();
     EXPECT_EQ(client.Receive(), "question");
   }
-  // Directly, between the same two: the ordinary way, both ways.
+  // Directly, between the same two, packets go the ordinary way, both ways.
   UdpSocket direct(one_->netns.netns(), kFirstV4);
   EXPECT_TRUE(CanTalk(direct, server, kSecondV4, kPayload));
   EXPECT_EQ(CountsOf(one_->id), FastCounts());
   EXPECT_EQ(CountsOf(two_->id), FastCounts());
-  // And others of theirs go fast as before.
+  // Other connections of theirs go fast as before.
   UdpSocket far(node_->fabric(), kFabricV4);
   EXPECT_TRUE(CanTalk(direct, far, kFabricV4, kPayload));
   EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
@@ -239,7 +240,7 @@ TEST_F(TranslatedPairsTest, APodIsNotChargedForThePairsOfThePodBeforeItOnItsAddr
 
 TEST_F(TranslatedPairsTest, APodWithTooManyTranslatedPairsLeavesTheFastPathAlone) {
   Reach(0, SPOKE_MAX_PAIRS_OF_POD);
-  Reach(0, SPOKE_MAX_PAIRS_OF_POD);  // No more of them than there are.
+  Reach(0, SPOKE_MAX_PAIRS_OF_POD);  // There are no more of them than there can be.
   EXPECT_THAT(OverShare(), ::testing::IsEmpty());
   Reach(SPOKE_MAX_PAIRS_OF_POD, SPOKE_MAX_PAIRS_OF_POD + 1);
   EXPECT_THAT(OverShare(), ::testing::ElementsAre(one_->id));
@@ -284,12 +285,13 @@ TEST_F(FastPathTest, WhoIsNoLongerFastGoesOnTheOrdinaryWay) {
   EXPECT_EQ(CountsOf(one_->id), OnePacketEachWay(kFirstV4));
 }
 
-// A limit, an MTU of its own, an egress policy, or rules of others that were there for a while.
+// The causes are a limit, an MTU of its own, an egress policy, or rules of others that were there
+// for a while.
 TEST_F(FastPathTest, AFastPodReachesPodsHereThatAreNot) {
   ASSERT_TRUE(fast_->Change(two_->id, PodWay::kOrdinary, two_->pod.pod_mac).ok());
   for (const bool anew : {false, true}) {
     if (anew) {
-      // As the next agent is told.
+      // The next agent is told so.
       Begin();
       ASSERT_TRUE(fast_->SetLocal({kNodeV4}).ok());
     }
@@ -307,7 +309,7 @@ TEST_F(FastPathTest, AFastPodReachesPodsHereThatAreNot) {
 }
 
 TEST_F(FastPathTest, AnAddressThatIsNoLongerThisNodesIsReachedByTheHop) {
-  // Which it is not in truth, so that the answer comes from the wire, and fast.
+  // It is not local in truth, so that the answer comes from the wire, and fast.
   ASSERT_TRUE(fast_->SetLocal({kFabricV4}).ok());
   UdpSocket client(one_->netns.netns(), kFirstV4);
   UdpSocket server(node_->fabric(), kFabricV4);

@@ -1,4 +1,4 @@
-// What becomes of the pods of an agent of layout 1, the one before.
+// Tests of what becomes of the pods of an agent of layout 1, the one before.
 #include <bpf/bpf.h>
 #include <net/if.h>
 
@@ -52,7 +52,7 @@ class FormerAgent {
                                             program_.get())});
   }
 
-  // As its programs do when somebody has translated a connection between the two.
+  // Learns as its programs do when somebody has translated a connection between the two.
   void Learn(const ip::Address& a, const ip::Address& b) {
     const uint32_t one = ToLayout(a).word[0];
     const uint32_t other = ToLayout(b).word[0];
@@ -90,7 +90,7 @@ class FastPathUpgradeTest : public FastPathTest {
 
   absl::Status Configure() { return fast_->Configure({.uplink = kNodeDevice, .hops = Hops()}); }
 
-  // Whether packets between the two pass by the fast path. They have to arrive.
+  // Returns whether packets between the two pass by the fast path. They have to arrive.
   bool IsFast(Attached& pod, const ip::Address& mine, const netns::Netns& other,
               const ip::Address& far) {
     UdpSocket client(pod.netns.netns(), mine);

@@ -18,7 +18,7 @@ inline constexpr ip::Address kFirstV6 = ip::Address::V6(0xFD00'0000'0000'0001, 7
 inline constexpr ip::Address kSecondV6 = ip::Address::V6(0xFD00'0000'0000'0001, 8);
 inline constexpr ip::Address kFabricV6 = ip::Address::V6(0xFD00'0000'0000'0001, 1);
 
-// How many packets the thread's namespace has forwarded the ordinary way.
+// Returns how many packets the thread's namespace has forwarded the ordinary way.
 uint64_t Forwarded();
 
 struct Attached {
@@ -32,9 +32,9 @@ class FastPathTest : public NodeLinksTest {
  protected:
   void SetUp() override;
 
-  // As a new agent does.
+  // Begins as a new agent does.
   void Begin();
-  // All of 10/8 but Services and the node itself, all of fd00::/8 but the node.
+  // Returns all of 10/8 except Services and the node itself, and all of fd00::/8 except the node.
   static std::vector<FastHop> Hops();
   // A pod that is fast.
   std::unique_ptr<Attached> Attach(const std::string& name, std::vector<ip::Address> addresses);

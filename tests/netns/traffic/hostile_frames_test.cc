@@ -11,7 +11,8 @@ namespace {
 
 class HostileFrames : public HostileWorld {
  protected:
-  // To a host beyond the fabric, to a fast pod here, in both families.
+  // Sends to a host beyond the fabric, and to a fast pod here, in both families, and expects that
+  // nothing arrives.
   void NothingArrives(const std::string& kind, const std::function<void(Frame&)>& spoil,
                       bool v4 = true, bool v6 = true) {
     for (const ip::Address& to : {kFabricV4, kSecondV4, kFabricV6, kSecondV6}) {
@@ -24,7 +25,7 @@ class HostileFrames : public HostileWorld {
     }
   }
 
-  // It arrives, but by routing, which connection tracking looks at.
+  // Expects that it arrives, but by routing, which connection tracking looks at.
   void GoesTheOrdinaryWay(const std::string& kind, const ip::Address& to,
                           const std::function<void(Frame&)>& change) {
     SCOPED_TRACE(kind);

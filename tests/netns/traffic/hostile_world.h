@@ -33,7 +33,7 @@ class Frame {
   ethhdr& ethernet() { return At<ethhdr>(0); }
   iphdr& v4() { return At<iphdr>(ETH_HLEN); }
   ip6_hdr& v6() { return At<ip6_hdr>(ETH_HLEN); }
-  // Before the network header; call it last.
+  // Puts a tag before the network header; call it last.
   void Tag(uint16_t tci) {
     const std::array<uint8_t, 4> tag = {0x81, 0x00, static_cast<uint8_t>(tci >> 8U),
                                         static_cast<uint8_t>(tci)};
@@ -41,7 +41,7 @@ class Frame {
   }
 
  private:
-  static constexpr size_t kPad = 2;  // So that the network header is aligned.
+  static constexpr size_t kPad = 2;  // The padding aligns the network header.
   std::vector<uint8_t> padded_;
 };
 
@@ -53,7 +53,7 @@ class Listener {
  public:
   Listener(const netns::Netns& netns, const char* device);
 
-  // Those that came, and of them those with a VLAN tag, until nothing comes for a while.
+  // The frames that came, and those of them with a VLAN tag, until nothing comes for a while.
   struct Heard {
     int frames = 0;
     int tagged = 0;
@@ -70,14 +70,14 @@ class HostileWorld : public FastPathTest {
  protected:
   void SetUp() override;
 
-  // Of the first pod's MAC, to the node's end of its link.
+  // Returns a frame of the first pod's MAC, to the node's end of its link.
   Frame Ethernet(uint16_t protocol, size_t payload);
-  // A UDP packet of the first pod's, as it may be.
+  // Returns a UDP packet of the first pod's, as it may be.
   Frame Packet(const ip::Address& to);
-  // From the first pod.
+  // Sends from the first pod.
   void Send(const Frame& frame, int times);
   uint64_t Refused(std::string_view reason);
-  // Neither in the fabric nor at the second pod, nor by the fast path.
+  // Expects nothing in the fabric, at the second pod, or by the fast path.
   void ExpectNothingHeard();
 
   std::unique_ptr<Listener> fabric_;

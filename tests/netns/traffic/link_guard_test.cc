@@ -1,5 +1,6 @@
-// What a pod has no right to send ends at its link, counted by its reason, though nothing is in
-// nf_tables: as after somebody has flushed the rules. Both ways of a pod, fast and ordinary.
+// Tests that what a pod has no right to send ends at its link, counted by its reason, though
+// nothing is in nf_tables: as after somebody has flushed the rules. Both ways of a pod, fast and
+// ordinary.
 #include <arpa/inet.h>
 #include <net/if_arp.h>
 #include <netinet/icmp6.h>
@@ -25,23 +26,23 @@ class LinkGuard : public HostileWorld, public testing::WithParamInterface<PodWay
     HostileWorld::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     ASSERT_TRUE(fast_->Change(one_->id, GetParam(), one_->pod.pod_mac).ok());
-    // The pod's own are behind it.
+    // The pod's own frames are behind it.
     ExpectNothingHeard();
   }
 
-  // All of them end at the link, for this reason.
+  // Expects that all of them end at the link, for this reason.
   void IsRefused(const Frame& frame, std::string_view reason) {
     SCOPED_TRACE(reason);
     const uint64_t before = Refused(reason);
     Send(frame, kFrames);
-    // And perhaps a router solicitation of the pod's own kernel.
+    // A router solicitation of the pod's own kernel may be among them.
     EXPECT_GE(Refused(reason), before + kFrames);
     EXPECT_LE(Refused(reason), before + kFrames + 3);
     ExpectNothingHeard();
   }
 
-  // Of the first pod, from `from`, with a message of ICMPv6 of this type; `target` is what stands
-  // in those of neighbours.
+  // Returns a frame of the first pod, from `from`, with a message of ICMPv6 of this type; `target`
+  // is what stands in those of neighbours.
   Frame Icmp6(const ip::Address& from, uint8_t type, const ip::Address& target = kFirstV6) {
     Frame frame = Packet(kAllNodes);
     WriteSource(from, frame);
@@ -96,7 +97,7 @@ TEST_P(LinkGuard, AnotherMacOrAddressIsRefused) {
     }
     IsRefused(address, "unknown-source");
   }
-  // Of a link-local address a pod has nothing to say to anybody beyond its link.
+  // From a link-local address a pod has nothing to say to anybody beyond its link.
   Frame link_local = Packet(kFabricV6);
   WriteSource(kLinkLocal, link_local);
   IsRefused(link_local, "unknown-source");

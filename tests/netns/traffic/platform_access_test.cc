@@ -1,5 +1,5 @@
-// Who reaches the platform's services from a pod: the metadata service, which hands out the node's
-// identity, and the wireserver, which is DNS as well.
+// Tests of who reaches the platform's services from a pod: the metadata service, which hands out
+// the node's identity, and the wireserver, which is DNS as well.
 #include <poll.h>
 
 #include "lib/policy/testing/blocks.h"
@@ -20,7 +20,7 @@ class PlatformAccessTest : public TrafficWorldTest {
     for (const ip::Address& service : policy::kPlatformServices) AddRemote(service);
   }
 
-  // A policy with an egress policy for each: namespace and mode.
+  // Returns a policy with an egress policy for each: namespace and mode.
   static Policy Names(const std::vector<std::pair<std::string, policy::EgressMode>>& namespaces) {
     Policy policy{.version = 1, .entries = {}};
     for (const auto& [name, mode] : namespaces) {
@@ -89,7 +89,7 @@ TEST_F(PlatformAccessTest, APolicyOpensItForItsNamespacesAlone) {
   Expect(true, pod);
   EXPECT_EQ(Read().namespaces["web"]["platform-denied"].sent_packets, 3U);
   RemovePod("a");
-  // Not what is left of it: another pod with its address, of another policy.
+  // Nobody else has what is left of it: another pod with its address, of another policy.
   ASSERT_TRUE(traffic_->OnPolicy(Names({{"other", policy::EgressMode::kMasquerade}})).ok());
   PodNetns next;
   AddPod(next, "b", {kPodV4});
@@ -108,7 +108,7 @@ TEST_F(PlatformAccessTest, WhereItIsOpenAPolicyCloses) {
   Expect(true, pod);
 }
 
-// Its address inside a block of the cluster's does not make it the cluster's, which would be fast.
+// An address inside a block of the cluster's is not thereby the cluster's, which would be fast.
 TEST_F(PlatformAccessTest, NoBlockOfTheClusterHidesIt) {
   Policy policy{.version = 1, .entries = {}};
   policy.entries["ClusterNetwork/main"] = {

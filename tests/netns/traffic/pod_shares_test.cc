@@ -1,6 +1,6 @@
-// What one pod can take of the node's connections and ports, and what is left to its neighbour. The
-// kernel's limit on its table is one of the whole machine, so that a test has shares that are small
-// instead; ports are as many as they are.
+// Tests of what one pod can take of the node's connections and ports, and what is left to its
+// neighbour. The kernel's limit on its table is one of the whole machine, so that a test has shares
+// that are small instead; ports are as many as they are.
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <netinet/udp.h>
@@ -53,7 +53,7 @@ class RawSender {
     EXPECT_TRUE(status.ok()) << status;
   }
 
-  // An empty one.
+  // Sends an empty packet.
   void Send(const ip::Address& from, uint16_t source_port, const ip::Address& to, uint16_t port) {
     struct {
       iphdr ip;
@@ -97,13 +97,13 @@ class PodSharesNetnsTest : public TrafficWorldTest {
     sender_.emplace(hostile_.netns());
   }
 
-  // Each from a port of its own, so that each is a connection.
+  // Sends each from a port of its own, so that each is a connection.
   void Flood(uint32_t packets, const ip::Address& to = kInternet) {
     for (uint32_t i = 0; i < packets; ++i) {
       sender_->Send(kHostileV4, static_cast<uint16_t>(1 + flooded_++ % 65'535), to, kPort);
     }
   }
-  // How many of as many new connections of the pod are answered.
+  // Returns how many of as many new connections of the pod are answered.
   int Begun(PodNetns& pod, const ip::Address& from, const ip::Address& to, int connections) {
     UdpSocket server(node_->fabric(), to, kPort);
     int answered = 0;
@@ -126,7 +126,7 @@ class PodSharesNetnsTest : public TrafficWorldTest {
     return Begun(hostile_, kHostileV4, to, connections);
   }
 
-  // As the agent does now and then.
+  // Counts as the agent does now and then.
   std::vector<PodConnections> CountAndBound() {
     ConnectionTally tally(
         {{.link = pods_.at("hostile").host_index, .addresses = {kHostileV4}},
@@ -153,8 +153,8 @@ class PodSharesNetnsTest : public TrafficWorldTest {
   OverShare over_;
 };
 
-// With the shares that a node has by default. Without them the flood has all 64,512 ports, and the
-// neighbour's packets are dropped for want of one.
+// The shares are those that a node has by default. Without them the flood has all 64,512 ports, and
+// the neighbour's packets are dropped for want of one.
 TEST_F(PodSharesNetnsTest, AllPortsAreNotOnePods) {
   Begin(SharesOf({}, {.limit = 262'144}));
   // The agent counts now and then.

@@ -19,9 +19,10 @@ constexpr auto kOut = TrafficDirection::kEgress;
 constexpr ip::Address kServiceV4 = ip::Address::V4(0x0A60000A);  // 10.96.0.10
 constexpr ip::Address kServiceV6 = ip::Address::V6(0xFD00'0000'0000'0096, 10);
 constexpr absl::Duration kWindow = absl::Milliseconds(500);
-// What a window has beside its rate: a burst, a queue that was empty, and the machine's own time.
+// The factor of what a window has beside its rate: a burst, a queue that was empty, and the
+// machine's own time.
 constexpr double kNoMoreThan = 1.8;
-// So that a limit of 20 Mbit/s that does not hold shows.
+// The rate above which a limit of 20 Mbit/s shows that it does not hold.
 constexpr double kUnlimited = 400;
 
 class ShapingEscapeTest : public ShapingWorldTest {
@@ -34,7 +35,7 @@ class ShapingEscapeTest : public ShapingWorldTest {
   int Run(const std::string& command) { return ShellStatus(node_->node(), command); }
   int RunInPod(const std::string& command) { return ShellStatus(pod_->netns.netns(), command); }
 
-  // As kube-proxy has a Service with an endpoint outside of the cluster.
+  // Adds a Service as kube-proxy does, with an endpoint outside of the cluster.
   void AddService(bool masquerade) {
     const std::string rules = fmt::format(
         "table inet services {{\n"
@@ -72,7 +73,7 @@ class ShapingEscapeTest : public ShapingWorldTest {
     }
   }
 
-  // As much as `mbit` of all that the pod sends, beside what `tables` say.
+  // Limits all that the pod sends to `mbit`, beside what `tables` say.
   ShapingTables WholeLink(uint64_t mbit, ShapingTables tables = {}) {
     tables.trees[1].push_back(Leaf(0x20, 0, mbit));
     tables.flows.push_back(
@@ -103,7 +104,7 @@ TEST_F(ShapingEscapeTest, APodThatOwnsItsNetworkKeepsToTheRateOfItsLink) {
   }
   EXPECT_GT(To(kClusterV4, Way::kDownload), 50) << "only what the pod sends is limited";
   const uint64_t before = ClassRead(kOut, 0x20).sent_bytes;
-  // Another rate, a repair, the next agent, and no limit any more.
+  // The causes are another rate, a repair, the next agent, and no limit any more.
   ASSERT_EQ(Run("tc class del dev spoke-out classid 5b0:20"), 0);
   EXPECT_GT(shaper_->Repair().value(), 0U);
   MustApply(WholeLink(60));
@@ -198,7 +199,7 @@ TEST_F(ShapingEscapeTest, AClassThatThePodHasChosenIsForgotten) {
                      "tc filter add dev eth0 egress protocol all u32 match u32 0 0 classid 5b0:10"),
             0);
   for (const ip::Address& target : {kServiceV4, kInternetV4}) ExpectHeld(target, 20);
-  // Nor is one pod's choice charged to another, or taken for a note of what came from outside.
+  // One pod's choice is not charged to another, or taken for a note of what came from outside.
   const auto other = Attach(8);
   ASSERT_EQ(ShellStatus(other->netns.netns(),
                         "tc qdisc add dev eth0 clsact && "
@@ -224,7 +225,7 @@ TEST_F(ShapingEscapeTest, WhatIsSentWithoutAnAnswerWaitsToo) {
   while (absl::Now() < end) client.Send(text);
   const uint64_t sent = ClassRead(kOut, 0x10).sent_bytes;
   EXPECT_GT(sent, 400'000U);
-  EXPECT_LT(sent, 2'500'000U);  // 20 Mbit/s would be 1.3 MB.
+  EXPECT_LT(sent, 2'500'000U);  // A rate of 20 Mbit/s would be 1.3 MB.
   EXPECT_GT(FlowRead(*pod_, kOut).bytes, 4 * sent);
 }
 
@@ -275,7 +276,7 @@ TEST_F(ShapingEscapeTest, TheWayOutOfTheNodeIsRepairedAndTakenOver) {
   EXPECT_EQ(shaper_->Repair().value(), 0U);
   EXPECT_GE(ClassRead(kOut, 0x10).sent_bytes, before);
   ExpectHeld(kServiceV4, 20);
-  // A default route that leads elsewhere, and back.
+  // This is a default route that leads elsewhere, and back.
   ASSERT_EQ(Run("ip link add other type veth peer name far && ip link set other up && ip link set "
                 "far up && "
                 "ip route add 0.0.0.0/1 dev other"),

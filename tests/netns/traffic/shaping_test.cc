@@ -1,4 +1,4 @@
-// Shaping in a real kernel: what passes, how fast, and what cannot be got round.
+// Tests of shaping in a real kernel: what passes, how fast, and what cannot be got round.
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -27,7 +27,7 @@ namespace {
 constexpr auto kIn = TrafficDirection::kIngress;
 constexpr auto kOut = TrafficDirection::kEgress;
 
-// Never more than the limit; much less only where the machine is busy with something else.
+// Expects never more than the limit; much less only where the machine is busy with something else.
 // scripts/bench.sh shaping measures how exact it is.
 void ExpectAbout(double mbit, double wanted) {
   EXPECT_GT(mbit, wanted * 0.5);
@@ -41,7 +41,7 @@ class ShapingTest : public ShapingWorldTest {
     if (node_ == nullptr || HasFatalFailure()) return;
     pod_ = Attach(7);
   }
-  // In the node's namespace.
+  // Runs a command in the node's namespace.
   int Run(const std::string& command) { return ShellStatus(node_->node(), command); }
 
   std::unique_ptr<ShapedPod> pod_;
@@ -104,7 +104,7 @@ TEST_F(ShapingTest, WhatSomebodyTakesOffComesBack) {
   MustApply(Limit(*pod_, 20));
   EXPECT_EQ(shaper_->Repair().value(), 0U);
   ASSERT_EQ(Run("tc class del dev spoke-in classid 5b0:10"), 0);
-  EXPECT_EQ(shaper_->Repair().value(), 2U);  // And its queue.
+  EXPECT_EQ(shaper_->Repair().value(), 2U);  // The second one is its queue.
   ASSERT_EQ(Run("tc class change dev spoke-in parent 5b0:1 classid 5b0:10 htb rate 1gbit"), 0);
   EXPECT_EQ(shaper_->Repair().value(), 1U);
   ASSERT_EQ(Run("tc class add dev spoke-out parent 5b0:10 classid 5b0:99 htb rate 1gbit"), 0);
@@ -139,7 +139,7 @@ TEST_F(ShapingTest, APodThatOwnsItsNetworkLiftsNothing) {
   ExpectAbout(Mbit(*pod_, kInternetV4, Way::kDownload), 20);
 }
 
-// A datagram from `pod` to the Internet in a frame with so many tags of VLAN 0.
+// Sends a datagram from `pod` to the Internet in a frame with so many tags of VLAN 0.
 std::vector<uint8_t> Tagged(const ShapedPod& pod, const ip::MacAddress& node, uint16_t port,
                             size_t tags, const std::string& text) {
   std::vector<uint8_t> frame(node.octets.begin(), node.octets.end());
@@ -242,7 +242,7 @@ TEST_F(ShapingTest, NewConnectionsBeyondTheBucketAreRefused) {
   EXPECT_GE(flow.connections, 5U);
   EXPECT_LE(flow.connections, 10U);
   EXPECT_GE(flow.connections + flow.refused_connections, 40U);
-  // None at all.
+  // The limit is none at all.
   tables.buckets[0].per_second = 0;
   MustApply(tables);
   const uint64_t before = FlowRead(*pod_, kOut).connections;
@@ -277,7 +277,7 @@ TEST_F(ShapingTest, TwoPodsShareATotalByWeight) {
   ExpectAbout(Mbit(*other, kInternetV4, Way::kDownload), 40);
 }
 
-// As a plan has it: what the pods want, of a total of 10 Mbit/s.
+// Rates classes as a plan has it: what the pods want, of a total of 10 Mbit/s.
 std::vector<RatedClass> Rated(std::array<bool, 2> wants) {
   const uint64_t all = FrameRate(10'000'000);
   std::vector<ShapeNode> nodes = {{.name = "all", .limit = all}};
@@ -364,7 +364,7 @@ class KernelWorld final : public ShaperWorld {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, ShaperContract, ::testing::Values(&KernelWorld::Make));
 
-// What a full node costs: printed, and held to bounds that a busy machine keeps.
+// Prints what a full node costs, and holds it to bounds that a busy machine keeps.
 TEST(ShapingCost, OfAFullNode) {
   const auto world = KernelWorld::Make();
   ASSERT_NE(world, nullptr);

@@ -18,7 +18,7 @@ inline constexpr ip::Address kInternetV6 = ip::Address::V6(0x2001'4860'4860'0000
 inline constexpr ip::Address kClusterV4 = ip::Address::V4(0x0A020001);  // 10.2.0.1
 inline constexpr ip::Address kClusterV6 = ip::Address::V6(0xFD00'0000'0000'0002, 1);
 
-// Runs `command` with a shell in the namespace: its exit status.
+// Runs `command` with a shell in the namespace, and returns its exit status.
 int ShellStatus(const netns::Netns& netns, const std::string& command);
 
 // A pipe from a command that runs in a namespace.
@@ -31,7 +31,7 @@ class Child {
 
   // Returns when it has said `text`.
   void Await(const std::string& text);
-  // All it says until it ends.
+  // Returns all it says until it ends.
   std::string Read();
 
  private:
@@ -53,7 +53,8 @@ class Stream {
  public:
   Stream(const netns::Netns& fabric, const ShapedPod& pod, const ip::Address& far, Way way,
          uint16_t port = 5201);
-  // What has arrived of payload, Mbit/s, over two seconds after the first one. Once.
+  // Returns what has arrived of payload, Mbit/s, over two seconds after the first one. Call it
+  // once.
   double Mbit();
 
  private:
@@ -65,12 +66,12 @@ class Stream {
 struct Bulk {
   const netns::Netns& fabric;
   const netns::Netns& pod;
-  ip::Address listen;  // Of the fabric.
-  ip::Address target;  // What the pod connects to.
+  ip::Address listen;  // The address of the fabric.
+  ip::Address target;  // The address that the pod connects to.
   Way way = Way::kDownload;
   absl::Duration window;
 };
-// What has arrived in the window, which begins when the connection is there, Mbit/s.
+// Returns what has arrived in the window, which begins when the connection is there, Mbit/s.
 double BulkMbit(const Bulk& bulk);
 
 class ShapingWorldTest : public NodeLinksTest {
@@ -79,7 +80,7 @@ class ShapingWorldTest : public NodeLinksTest {
 
   void SetUp() override;
 
-  // As a new agent does.
+  // Begins as a new agent does.
   void Begin();
   std::unique_ptr<ShapedPod> Attach(uint8_t number, const AttachOptions& options = {});
   double Mbit(const ShapedPod& pod, const ip::Address& far, Way way);
@@ -92,7 +93,7 @@ class ShapingWorldTest : public NodeLinksTest {
   static ShapingTables Scopes(uint64_t total_mbit);
   // The pod's flows, both ways, in class `id` of either tree.
   static void AddFlows(const ShapedPod& pod, ShapeClassId id, ShapingTables& tables);
-  // One pod with so much of the Internet.
+  // Limits one pod to so much of the Internet.
   static ShapingTables Limit(const ShapedPod& pod, uint64_t mbit);
 
   ShapeClassReading ClassRead(TrafficDirection direction, ShapeClassId id);

@@ -14,15 +14,15 @@
 
 namespace spoke::testing_support {
 
-// Enters a UDP connection that lasts ten minutes. `ends`: source and destination of its first
-// packet, then of the answers. `number`: tells it from others with the same ends; `zone` 0: none.
+// Enters a UDP connection that lasts ten minutes. `ends` are source and destination of its first
+// packet, then of the answers. `number` tells it from others with the same ends; `zone` 0: none.
 inline netlink::Request TrackConnection(const std::array<ip::Address, 4>& ends, uint32_t number,
                                         uint16_t zone = 0) {
   nfgenmsg fixed{};
   fixed.nfgen_family = netlink::FamilyNumber(ends[0].family());
   netlink::Request request("track a connection", (NFNL_SUBSYS_CTNETLINK << 8) | IPCTNL_MSG_CT_NEW,
                            NLM_F_CREATE | NLM_F_EXCL, fixed);
-  // 32 bits of number in two ports, the same way round in both directions.
+  // The number's 32 bits are in two ports, the same way round in both directions.
   const auto low = htons(static_cast<uint16_t>(number & 0xFFFFU));
   const auto high = htons(static_cast<uint16_t>(number >> 16U));
   const bool v4 = ends[0].is_v4();

@@ -112,7 +112,8 @@ TEST_P(TrafficNetnsTest, CountsBothPodsOfOneNodeAndTheNodeItself) {
   }
 }
 
-// Nothing arrives: the sender's next call is the only one that waits.
+// Returns whether a packet passes. If nothing arrives, the sender's next call is the only one that
+// waits.
 bool Passes(UdpSocket& from, UdpSocket& to, const ip::Address& address) {
   from.Connect(address, to.port());
   EXPECT_EQ(from.Send(std::string(kPayload, 'x')), 0);
@@ -191,7 +192,7 @@ TEST_P(TrafficNetnsTest, CountersOnlyRiseWhateverHappensToPolicyAndAgent) {
     talk();
     expect();
   }
-  // Killed between reading and settling: the pod has gone, and the transaction fails.
+  // The agent is killed between reading and settling: the pod has gone, and the transaction fails.
   RemovePod("a");
   expect();
   expect();
@@ -208,7 +209,8 @@ TEST_P(TrafficNetnsTest, CountersOnlyRiseWhateverHappensToPolicyAndAgent) {
   expect();
 }
 
-// Somebody does `harm`, `then` happens, and the traffic object repairs it once within `pause`.
+// Expects that when somebody does `harm` and `then` happens, the traffic object repairs it once
+// within `pause`.
 void TrafficNetnsTest::ExpectRepairAfter(const char* harm, absl::Duration pause,
                                          const std::function<void()>& then) {
   SCOPED_TRACE(harm);
@@ -245,7 +247,7 @@ TEST_P(TrafficNetnsTest, AFlushIsHeardAndPutBack) {
   ASSERT_TRUE(watch.ok()) << watch.status();
   PodNetns pod;
   AddPod(pod, "a", {kPodV4, kPodV6});
-  EXPECT_FALSE((*watch)->Drain());  // Its own.
+  EXPECT_FALSE((*watch)->Drain());  // The change was its own.
   Shell(node_->node(), "nft add table inet other; nft add chain inet other spoke");
   EXPECT_FALSE((*watch)->Drain());
   for (const char* harm :
@@ -277,7 +279,7 @@ TEST_F(FastPathNetnsTest, EachNodeTakesOneHop) {
   client.Connect(kOtherV4, server.port());
   EXPECT_EQ(client.Send("x"), 0);
   EXPECT_EQ(client.Receive(), "");
-  EXPECT_EQ(errno, EHOSTUNREACH);  // Time exceeded.
+  EXPECT_EQ(errno, EHOSTUNREACH);  // The error is "time exceeded".
   EXPECT_EQ(FastPackets(), 0U);
   Shell(one.netns(), "sysctl -qw net.ipv4.ip_default_ttl=2");
   UdpSocket again(one.netns(), kPodV4);
@@ -285,8 +287,8 @@ TEST_F(FastPathNetnsTest, EachNodeTakesOneHop) {
   EXPECT_EQ(FastPackets(), 1U);
 }
 
-// A router advertisement from the pod behind `link`, which the node is set to listen to. Whether
-// the node has a default route by that link afterwards.
+// Sends a router advertisement from the pod behind `link`, which the node is set to listen to.
+// Returns whether the node has a default route by that link afterwards.
 bool BecomesRouter(const PodNetns& pod, const netns::Netns& node, const std::string& link) {
   Shell(node, "sysctl -qw net.ipv6.conf." + link + ".accept_ra=2");
   const absl::Status sent = pod.netns().Run([] {
@@ -356,7 +358,7 @@ TEST_F(FastPathNetnsTest, ALargePacketOfAJumboPodGetsItsAnswer) {
   // Path MTU discovery is on by default: the packet must not be cut.
   EXPECT_EQ(client.Send(std::string(4000, 'x')), 0);
   EXPECT_EQ(client.Receive(), "");
-  EXPECT_EQ(errno, EMSGSIZE);  // Fragmentation needed.
+  EXPECT_EQ(errno, EMSGSIZE);  // The error is "fragmentation needed".
   EXPECT_TRUE(CanTalk(client, server, remote, kPayload));
   EXPECT_EQ(FastPackets(), 0U);
 }

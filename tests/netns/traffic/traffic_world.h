@@ -62,15 +62,15 @@ class TrafficWorldTest : public NodeLinksTest {
   void AddPod(PodNetns& netns, const std::string& name, const std::vector<ip::Address>& addresses,
               uint32_t mtu = 1500);
   void RemovePod(const std::string& name);
-  // Another agent takes over, with the pods that are here.
+  // Begins another agent, which takes over the pods that are here.
   void Begin(bool fast, const Policy& policy);
   TrafficTotals Read();
   Volume InClass(const std::string& name);
-  // What the fast path has counted: packets sent by pods.
+  // Returns what the fast path has counted: packets sent by pods.
   uint64_t FastPackets();
 
-  std::optional<ConnectionShares> shares_;                    // As the kernel's table says.
-  PlatformAccess platform_access_ = PlatformAccess::kClosed;  // For the next Begin().
+  std::optional<ConnectionShares> shares_;  // The shares, as the kernel's table says.
+  PlatformAccess platform_access_ = PlatformAccess::kClosed;  // The access for the next Begin().
   os::SimClock clock_;
   testing_support::RecordingLog log_;
   std::unique_ptr<BreakableTables> tables_;

@@ -61,7 +61,6 @@ TEST_P(PlanLinkTest, FindsExactlyWhatDiffers) {
 
 // The law: a plan that was applied leaves nothing to plan.
 TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
-  if (GetParam().part == Part::kPodLink) GTEST_SKIP() << "only the pod can put its name right";
   const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
@@ -69,7 +68,8 @@ TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
   for (const LinkOperation& operation : PlanLink(spec, {host, pod})) {
     ApplyTo(spec, operation, host, pod);
   }
-  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
+  // Only the pod can put the name of its own link right.
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})).empty(), GetParam().part != Part::kPodLink);
 }
 
 // The same law without the pod's side: only what is on the node is planned.

@@ -10,14 +10,9 @@
 
 namespace spoke::netagent {
 
-// The facts that the server has to know to begin a session.
-struct Greeting {
-  node_api::Hello hello;
-  // Those that are there now: an earlier session's report may have been lost.
-  std::vector<node_api::ConflictReport> conflicts = {};
-  node_api::Demand demand = {};
+node_api::Demand demand = {};
 
-  bool operator==(const Greeting&) const = default;
+bool operator==(const Greeting&) const = default;
 };
 
 // Thread-safe; never blocks. What is said while there is no session is dropped: the greeting of the

@@ -17,9 +17,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "netagent/session/greeting.h"
 #include "netagent/session/outbox.h"
 #include "netagent/session/reconnect.h"
-#include "netagent/session/server_link.h"
 
 namespace spoke::netagent {
 

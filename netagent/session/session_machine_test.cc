@@ -1,6 +1,8 @@
 #include "netagent/session/session_machine.h"
 
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fmt/core.h"

@@ -19,6 +19,7 @@
 #include "netagent/journal/journal.h"
 #include "netagent/links/links.h"
 #include "netagent/links/nic_tables.h"
+#include "netagent/session/greeting.h"
 #include "netagent/session/server_link.h"
 
 namespace spoke::netagent {

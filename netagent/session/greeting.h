@@ -12,5 +12,9 @@ struct Greeting {
   node_api::Hello hello;
   // Those that are there now: an earlier session's report may have been lost.
   std::vector<node_api::ConflictReport> conflicts = {};
+  node_api::Demand demand = {};
+
+  bool operator==(const Greeting&) const = default;
+};
 
 }  // namespace spoke::netagent

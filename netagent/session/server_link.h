@@ -4,16 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "lib/node_api/messages.h"
 
 namespace spoke::netagent {
-
-node_api::Demand demand = {};
-
-bool operator==(const Greeting&) const = default;
-};
 
 // Thread-safe; never blocks. What is said while there is no session is dropped: the greeting of the
 // next one says everything that still matters.

@@ -34,7 +34,7 @@ def read_lines(root, path):
 
 
 def is_script(root, path):
-    """Whether a file without a suffix is a script."""
+    """Returns whether a file without a suffix is a script."""
     name = os.path.basename(path)
     if "." in name.lstrip("."):
         return False

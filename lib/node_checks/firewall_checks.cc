@@ -22,8 +22,7 @@ std::string LetPodsPass(const ChainGist& chain) {
     const std::string_view program = chain.family == "ip6" ? "ip6tables" : "iptables";
     const bool legacy = chain.table.find("legacy") != std::string::npos;
     const std::string name = fmt::format("{}{}", program, legacy ? "-legacy" : "");
-    // A policy that drops is judged behind a rule that drops some of it on purpose, as long as
-    // nothing drops all of it.
+    // The rule goes behind those that drop some traffic on purpose, as long as none drops all.
     return fmt::format("{0} {2} FORWARD -i {1}+ -j ACCEPT; {0} {2} FORWARD -o {1}+ -j ACCEPT", name,
                        kPodLinkPrefix, chain.drops ? "-A" : "-I");
   }

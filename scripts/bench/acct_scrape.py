@@ -1,4 +1,4 @@
-"""What it costs to read the counters of 250 pods, over iptables with rules that count the same."""
+"""Measures what it costs to read the counters of 250 pods, over iptables with rules that count the same."""
 
 import json
 import os

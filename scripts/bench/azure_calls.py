@@ -1,4 +1,4 @@
-"""What pods that come and go cost of Azure's limits: calls of any kind, listings included, while the
+"""Measures what pods that come and go cost of Azure's limits: calls of any kind, listings included, while the
 pods of a cluster are replaced, on a simulated clock."""
 
 import json

@@ -1,5 +1,6 @@
-"""How long 7,500 instances take to get 27 addresses each from Azure, on a simulated clock: the server's
-own loop and Azure client against the simulated Resource Manager, with the limits Azure publishes."""
+"""Measures how long 7,500 instances take to get 27 addresses each from Azure, on a simulated clock: the
+server's own loop and Azure client against the simulated Resource Manager, with the limits Azure
+publishes."""
 
 import json
 import os

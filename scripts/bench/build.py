@@ -1,4 +1,5 @@
-"""What it costs to build from nothing: the demo's programs, what scripts/test.sh builds, and what users get.
+"""Measures what it costs to build from nothing: the demo's programs, what scripts/test.sh builds, and
+what users get.
 
 Each is built in a copy of the tree, without a compiler cache, as many steps at a time as there are
 processors. CPU time is that of all compilers and linkers; wall time counts only on an idle machine.

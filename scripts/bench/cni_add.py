@@ -85,7 +85,7 @@ def run(bench):
 
 
 def linkage():
-    """Whether the plugin is one static file, as the system sees it."""
+    """Returns whether the plugin is one static file, as the system sees it."""
     said = subprocess.run(["ldd", os.path.join(BIN, "spoke")], check=False, capture_output=True,
                           text=True)
     return "static" if said.returncode != 0 or "statically" in said.stdout else "NOT static"

@@ -15,13 +15,13 @@ RSS_SLACK_KIB = 2048
 
 
 def lines(*words):
-    """How many lines a command prints; link-local IPv6 is left out, since the kernel adds that to
+    """Returns how many lines a command prints; link-local IPv6 is left out, since the kernel adds that to
     the node's own devices in its own time."""
     return sum("fe80:" not in line and "ff00::" not in line for line in sh(*words).splitlines())
 
 
 def count(node):
-    """What a node holds that pods could leave behind, by kind."""
+    """Returns what a node holds that pods could leave behind, by kind."""
     pid = node.agent.pid
     return {
         "links": lines("ip", "-o", "link"),

@@ -1,5 +1,5 @@
-"""What the agent pays to delete the tracked connections of released addresses from a table of 100,000
-entries, over reading a dump of the same table to its end; in one process, turn by turn."""
+"""Measures what the agent pays to delete the tracked connections of released addresses from a table of
+100,000 entries, over reading a dump of the same table to its end; in one process, turn by turn."""
 
 import json
 import os

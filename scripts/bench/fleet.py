@@ -37,7 +37,7 @@ def settle_file_limit():
 
 
 def has_verb(verb):
-    """Whether this spokectl knows the verb: its help then is about the verb itself."""
+    """Returns whether this spokectl knows the verb: its help then is about the verb itself."""
     text = subprocess.run([os.path.join(BIN, "spokectl"), verb, "--help"], check=False,
                           capture_output=True, text=True).stdout
     return any(line.startswith("Usage:") and verb in line.split() for line in text.splitlines())
@@ -52,7 +52,7 @@ class Server:
         self.name = name
         self.port = free_port()
         self.admin = bench.path(f"{name}.sock")
-        if len(self.admin) > 100:  # Of 107 that a unix socket's path may have.
+        if len(self.admin) > 100:  # A unix socket's path may have 107.
             raise Failure(f"{self.admin} is too long for a socket: check out in a shorter path")
         # The store is its own: beside another server's it would look for what that one knew.
         directory = bench.path(f"{name}.store")
@@ -64,7 +64,7 @@ class Server:
             out.write(CONFIG.format(port=self.port, admin=self.admin, database=self.database,
                                     pools=pools, addresses=addresses, most=most))
         self.process = None
-        self.executed = 0.0  # When it was started last, as time.time() has it.
+        self.executed = 0.0  # The time when it was started last, as time.time() has it.
 
     @property
     def pid(self):
@@ -91,7 +91,7 @@ class Server:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def kill(self):
-        """As a crash would."""
+        """Ends the server as a crash would."""
         self.bench.stop(self.process, signal.SIGKILL)
 
     def stop(self):
@@ -100,7 +100,7 @@ class Server:
             raise Failure(f"the server ended with code {code}")
 
     def ask(self, *words, fail=True, codes=(0,)):
-        """What spokectl says, parsed. None when it fails and `fail` is false."""
+        """Returns what spokectl says, parsed. None when it fails and `fail` is false."""
         done = subprocess.run([os.path.join(BIN, "spokectl"), "--server", f"unix:{self.admin}",
                                "--timeout", "60", *words, "-o", "json"], check=False,
                               capture_output=True, text=True)
@@ -121,7 +121,7 @@ class Server:
 
 
 def count_lost(holdings, addresses):
-    """How much of what the swarm knows to be acknowledged (spoke-swarm's holdings file) is not in
+    """Returns how much of what the swarm knows to be acknowledged (spoke-swarm's holdings file) is not in
     what a server lists (spokectl ip list). The first few are said."""
     listed = {entry["address"]: entry for entry in addresses}
     lost = 0

@@ -1,4 +1,4 @@
-"""What a node with 110 pods pays for its agent at rest, and how large an image of ours is."""
+"""Measures what a node with 110 pods pays for its agent at rest, and how large an image of ours is."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from path_rig import enter_private, make_wire
 
 PODS = 110
 SECONDS = 60
-PAUSE = 15  # Until what followed the last ADD is over.
+PAUSE = 15  # The seconds until what followed the last ADD is over.
 WINDOW = 5  # Seconds; the clock that counts CPU time ticks every 10 ms.
 MEBIBYTE = 1 << 20
 

@@ -1,5 +1,6 @@
-"""How long new connections through an egress gateway fail once the tunnel into it is cut, and whether
-connections by another gateway lose anything; in namespaces, with real rules, tunnels and probes."""
+"""Measures how long new connections through an egress gateway fail once the tunnel into it is cut, and
+whether connections by another gateway lose anything; in namespaces, with real rules, tunnels and
+probes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What every benchmark needs: a place on a real disk, processes that never outlive it, figures.
+"""The things that every benchmark needs: a place on a real disk, processes that never outlive it, figures.
 
 A benchmark is a file NAME.py here with a function run(bench) that fills bench.figures; it is started
 by scripts/bench.sh as a program of its own.
@@ -75,7 +75,7 @@ def memory_kib(pid, field):
 
 
 def die_with_parent():
-    """In the child: even kill -9 of the benchmark must leave nothing behind."""
+    """Runs in the child: even kill -9 of the benchmark must leave nothing behind."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -103,7 +103,7 @@ class Bench:
         return self
 
     def remove_abandoned(self):
-        """What a benchmark has left that was killed without a chance to clean up."""
+        """Removes what a benchmark has left that was killed without a chance to clean up."""
         above = os.path.dirname(self.directory)
         for name in os.listdir(above) if os.path.isdir(above) else ():
             pid = name.rpartition(".")[2]

@@ -12,7 +12,7 @@ ROUNDS = 3
 
 
 def audit(server):
-    """How many differences an audit finds."""
+    """Returns how many differences an audit finds."""
     if not has_verb("audit"):
         raise Failure("spokectl has no verb audit: nothing can say that there are no differences")
     answer = server.ask("audit", codes=(0, 1))

@@ -1,5 +1,5 @@
-"""What an assignment or a release costs the server, commit included, with 20,000, 200,000 and 2,000,000
-addresses: the loop and the store in one process, no network, the sizes turn by turn."""
+"""Measures what an assignment or a release costs the server, commit included, with 20,000, 200,000 and
+2,000,000 addresses: the loop and the store in one process, no network, the sizes turn by turn."""
 
 import json
 import os

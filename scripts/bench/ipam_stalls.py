@@ -1,6 +1,6 @@
-"""How long one turn of the server's loop is, for which everybody else waits, with 7,500 nodes and 202,500
-addresses: while operators list, apply and reserve, all agents report or come back, the cloud lists
-and the store fails; each alone, and then all but the last together. The loop, its store and the
+"""Measures how long one turn of the server's loop is, for which everybody else waits, with 7,500 nodes
+and 202,500 addresses: while operators list, apply and reserve, all agents report or come back, the cloud
+lists and the store fails; each alone, and then all but the last together. The loop, its store and the
 operators' service are in one process; agents and cloud are played."""
 
 import json

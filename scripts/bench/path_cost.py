@@ -1,4 +1,4 @@
-"""What a packet costs from pod to pod: ours with everything counted and isolated, over the same
+"""Measures what a packet costs from pod to pod: ours with everything counted and isolated, over the same
 path without a single rule, and over what others do."""
 
 from harness import Failure, main, say

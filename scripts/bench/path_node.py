@@ -52,7 +52,7 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Inside:
-    """As a context: this thread, and what it starts, is in a network namespace."""
+    """A context in which this thread, and what it starts, is in a network namespace."""
 
     def __init__(self, namespace):
         self.path = f"{NAMESPACES}/{namespace}"

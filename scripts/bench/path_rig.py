@@ -83,7 +83,7 @@ def add_routed_pod(node, pod, address, link):
 
 
 class Path:
-    """Where a measurement begins and ends."""
+    """The places where a measurement begins and ends."""
 
     def __init__(self, source, destination):
         self.source_namespace, self.source = source
@@ -127,7 +127,7 @@ def make_plain(name):
 
 
 def linear_rules(count):
-    """What counts pods with iptables: four rules a pod, and each packet meets all of them."""
+    """Returns rules that count pods with iptables: four a pod, and each packet meets all of them."""
     rules = []
     for number in range(count // 4):
         pod = f"10.40.{number // 250 + 1}.{number % 250 + 2}"
@@ -138,7 +138,7 @@ def linear_rules(count):
 
 
 def make_linear(name, count):
-    """As plain, with `count` linear counting rules in the mangle table of each node."""
+    """Sets up the same as plain, with `count` linear counting rules in the mangle table of each node."""
     path = make_plain(name)
     text = "\n".join(["*mangle", *linear_rules(count), "COMMIT"]) + "\n"
     for side in NODE:
@@ -173,5 +173,5 @@ def make_vxlan(name):
 
 
 def lower_quartile(values):
-    """What the least disturbed quarter of the samples is at most."""
+    """Returns what the least disturbed quarter of the samples is at most."""
     return sorted(values)[max(0, (len(values) + 3) // 4 - 1)]

@@ -89,7 +89,7 @@ def veth_bytes(nodes):
 
 
 def class_bytes(nodes):
-    """The same as all classes together have it."""
+    """Returns the same as all classes together have it."""
     total = {"sent": [0, 0], "received": [0, 0]}
     for node in nodes:
         scraped = node.scrape()

@@ -1,4 +1,4 @@
-"""What the image holds: each path in it, with its bytes or where it points."""
+"""The contents of the image: each path in it, with its bytes or where it points."""
 
 import glob
 import os
@@ -82,7 +82,7 @@ def refuse_sanitized(path, data):
 
 
 def is_static(path):
-    """Whether a program needs no loader: it runs on any node, whatever is installed there."""
+    """Returns whether a program needs no loader: it runs on any node, whatever is installed there."""
     code, text, errors = output_of("readelf", "--wide", "--program-headers", path)
     if code:
         raise Failure(f"readelf {path}: {errors}")

@@ -26,7 +26,7 @@ def image_time():
 
 
 def read_version(bin_folder):
-    """What the programs say of themselves, so that the tag cannot lie."""
+    """Returns what the programs say of themselves, so that the tag cannot lie."""
     program = os.path.join(bin_folder, "spokectl")
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)

@@ -109,7 +109,7 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   // Whether Network's answers have x-ms-ratelimit-remaining-subscription-global-*: they do not in
   // every cloud.
   bool network_global_limits = true;
-  bool network_async_notification = true;  // Whether they have Azure-AsyncNotification.
+  bool network_async_notification = true;  // Whether they have Azure-AsyncNotification as well.
   // Whether 429 bodies are without the outer "error", as documented once.
   bool throttle_without_error = false;
   RetryAfter retry_after = RetryAfter::kSeconds;
@@ -173,7 +173,7 @@ struct Knobs {  // NOLINT(clang-analyzer-optin.performance.Padding): ordered for
   double list_omits = 0;      // The share of entries left out of lists.
   bool deny_reads = false;    // Whether reads are 403 AuthorizationFailed.
   bool deny_writes = false;
-  bool deny_join = false;  // Whether the subnet is 403 LinkedAuthorizationFailed.
+  bool deny_join = false;  // Whether joining a subnet is 403 LinkedAuthorizationFailed.
   bool scope_locked = false;
   absl::Time tokens_valid_from = absl::InfinitePast();  // The time before which tokens are refused.
 

@@ -44,7 +44,7 @@ def eventually(what, condition, seconds=SETTLED):
 
 
 class Answer:
-    """What a plugin printed, and how it ended."""
+    """The output of a plugin, and how it ended."""
 
     def __init__(self, code, out, err, took):
         self.code = code
@@ -188,7 +188,7 @@ class Node:
         return f" {self.socket}.new " in sh("ss", "--no-header", "--listening", "--unix")
 
     def fault_reached(self):
-        """Whether the step that was to fail (SPOKE_FAULT) has come."""
+        """Returns whether the step that was to fail (SPOKE_FAULT) has come."""
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return any(line.startswith("fault step=") for line in log)
 
@@ -199,7 +199,7 @@ class Node:
         self.agent = None
 
     def assignments(self):
-        """What the agent's journal says: in_use, cooldown, unfinished, attached."""
+        """Returns what the agent's journal says: in_use, cooldown, unfinished, attached."""
         return json.loads(self.tool("spoke-journal", "show", self.journal))
 
     def in_use(self):
@@ -232,7 +232,7 @@ class Node:
         return Answer(done.returncode, done.stdout or b"", done.stderr, time.monotonic() - began)
 
     def environment(self, command, pod=None, ifname="eth0", **variables):
-        """As a runtime sets it. A variable that is None is left out."""
+        """Returns the environment as a runtime sets it. A variable that is None is left out."""
         environment = {"CNI_COMMAND": command, "CNI_PATH": self.programs + ":" + PEERS,
                        "PATH": os.environ["PATH"]}
         for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"):
@@ -279,7 +279,7 @@ class Node:
                       if "fe80:" not in line and "ff00::" not in line)
 
     def connections(self, address):
-        """What the node's kernel tracks of an address."""
+        """Returns what the node's kernel tracks of an address."""
         with open("/proc/thread-self/net/nf_conntrack", encoding="ascii") as table:
             return [line for line in table if f"={address} " in line]
 

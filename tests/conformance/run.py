@@ -23,7 +23,7 @@ from private_node import enter_node  # noqa: E402
 
 
 def run_here(row, programs, released):
-    """In a child: enters namespaces of its own, so that one row cannot disturb another."""
+    """Enters, in a child, namespaces of its own, so that one row cannot disturb another."""
     enter_node()
     with tempfile.TemporaryDirectory(dir="/run") as scratch, Node(programs, scratch,
                                                                   **row.options) as node:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a pod with NET_RAW may try with frames of its own making, and an ear for what became of them.
+"""Tries what a pod with NET_RAW may try with frames of its own making, and an ear for what became of them.
 
 usage: hostile_pod.py attack DEVICE ADDRESS GATEWAY_MAC TARGET SECONDS
        hostile_pod.py plain DEVICE ADDRESS GATEWAY_MAC TARGET COUNT
@@ -63,7 +63,7 @@ class Frames:
         return self.ethernet(0x0800, self.ipv4("plain"))
 
     def hostile(self):
-        """By name; none of them may leave the node or reach another pod."""
+        """Returns the frames by name; none of them may leave the node or reach another pod."""
         other = socket.inet_aton("10.20.64.250")
         frames = {
             "another address": self.ethernet(0x0800, self.ipv4("another address", source=other)),

@@ -3,7 +3,7 @@
 # each returns non-zero after saying why.
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-readonly ROOT  # Of the sources.
+readonly ROOT  # The root of the sources.
 # shellcheck source=../e2e/lab/lab.sh
 source "$ROOT/tests/e2e/lab/lab.sh"
 # shellcheck source=cluster.sh

@@ -166,7 +166,7 @@ def check_with_pods(world):
     expect_equal(code, 1, "the exit code while pods are there")
     expect(f"  {link} (shop/web-1 " in text, f"it names the pod: {text}")
     world.expect_as_before(during, "what a refusal changes")
-    world.node.delete(pod)  # Without an agent: it leaves a tombstone.
+    world.node.delete(pod)  # There is no agent: it leaves a tombstone.
     expect(os.listdir("/run/spoke/tombstones") != [], "there is a tombstone")
     code, text = world.clean("--with-pods", "-o", "json")
     expect_equal(code, 0, text)

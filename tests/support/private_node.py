@@ -13,7 +13,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def sh(*words, **keywords):
-    """What a command prints. An error names it and what it said."""
+    """Returns what a command prints. An error names it and what it said."""
     done = subprocess.run(words, check=False, capture_output=True, text=True, **keywords)
     if done.returncode != 0:
         raise OSError(f"{' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
@@ -21,7 +21,7 @@ def sh(*words, **keywords):
 
 
 def die_with_parent():
-    """In a child, before it execs: it ends with the program that started it, however that ends."""
+    """Runs in a child, before it execs: it ends with the program that started it, however that ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

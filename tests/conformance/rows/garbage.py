@@ -164,7 +164,7 @@ def young_ones(node):
 CONF = os.path.join(os.path.dirname(__file__), "..", "..", "..", "conf")
 SHIPPED = ("10-spoke.conflist", "kubernetes/base/config/spoke.conflist")
 CHART = "helm/spoke/values.yaml"
-OLD = VERSIONS[:-1]  # What libcni before 1.2 speaks; it passes over cniVersions.
+OLD = VERSIONS[:-1]  # The versions that libcni before 1.2 speaks; it passes over cniVersions.
 
 
 def read(name):

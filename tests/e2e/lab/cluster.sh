@@ -8,21 +8,21 @@ readonly LAB_NODES
 readonly LAB_INTERNET=internet  # A host outside of the virtual network: see lab_use_internet.
 declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10
   [internet]=198.51.100.10)
-LAB_NETWORK=fabric    # Or routers: see lab_use_routers.
-LAB_SUBNET_LENGTH=16  # Of the machines' addresses.
+LAB_NETWORK=fabric    # The other one is routers: see lab_use_routers.
+LAB_SUBNET_LENGTH=16  # The length for the machines' addresses.
 readonly LAB_SERVER_NAME=spoke-ipam-server
 readonly LAB_SERVER_PORT=7443
 readonly LAB_ADMIN_SOCKET=/run/spoke/ipam-admin.sock
 readonly LAB_CNI_SOCKET=/run/spoke/cni.sock
 
 # What a test may set before lab_server_start and lab_agent_start.
-LAB_CLOUD=static  # Or azure: see lab_use_azure.
+LAB_CLOUD=static  # The other one is azure: see lab_use_azure.
 LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
 LAB_STORE=/var/lib/spoke/ipam.db  # On the server's machine.
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
-LAB_AGENT_UNDER=()   # What executes the agent, with its arguments; see contained.sh.
+LAB_AGENT_UNDER=()   # The program that executes the agent, with its arguments; see contained.sh.
 LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
 LAB_AGENT_IDENTITY=  # Lines of the agent's configuration; empty: a VM id made from the node's name.
 

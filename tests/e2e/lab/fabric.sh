@@ -2,8 +2,8 @@
 # The fabric: a machine whose one program switches between the nodes as a cloud does. Part of lab.sh.
 
 readonly LAB_FABRIC=fabric
-declare -A _lab_nics=()      # By node: its NIC, as spoke-fabric's --nic wants it.
-declare -A _lab_gateways=()  # By subnet's gateway, as spoke-fabric's --gateway wants it.
+declare -A _lab_nics=()      # The NIC by node, as spoke-fabric's --nic wants it.
+declare -A _lab_gateways=()  # The subnets' gateways, as spoke-fabric's --gateway wants it.
 # What a test may set before lab_fabric_start: more arguments of spoke-fabric. A tag that leaves a node
 # is to be seen by others.
 LAB_FABRIC_OPTIONS=(--deliver-tags)

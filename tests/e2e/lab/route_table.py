@@ -16,7 +16,7 @@ LOOK_AGAIN_SECONDS = 0.1
 
 
 def wanted_routes(text, next_hops):
-    """By destination: its next hop."""
+    """Returns the next hop by destination."""
     routes = {}
     for line in text.splitlines():
         fields = line.split("\t")

@@ -2,7 +2,7 @@
 # The first pods of a new cluster, step by step and in words: what scripts/demo.sh shows and the e2e
 # tests build upon. Part of lab.sh. Each step needs those before it.
 
-LAB_STEPS=0  # How many steps the caller will announce; 0: not known.
+LAB_STEPS=0  # The number of steps the caller will announce; 0: not known.
 _lab_step=0
 _lab_started=$EPOCHREALTIME
 

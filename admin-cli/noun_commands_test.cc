@@ -101,7 +101,7 @@ TEST_F(NounTest, NodeShowHasTheAddressesToo) {
   const Outcome outcome = Run("node show node1");
   EXPECT_THAT(outcome.out,
               HasSubstr("Agent:      connected (version unknown, last seen 2023-11-14T22:13:20Z)"));
-  EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  assigned"));
+  EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  in_use"));
   EXPECT_EQ(Json("node show node1")["addresses"].size(), 2U);
   const Outcome none = Run("node show node9");
   EXPECT_EQ(none.code, 4);
@@ -182,7 +182,7 @@ TEST_F(NounTest, IpHistoryAnswersWhoHeldItAtATime) {
     entry.set_pod_name("before");
   });
   EXPECT_THAT(Run("ip history 10.1.0.5").out,
-              HasSubstr("2023-11-14T21:56:40Z  assigned   2023-11-14T22:11:40Z  node1  ns/before"));
+              HasSubstr("2023-11-14T21:56:40Z  in_use  2023-11-14T22:11:40Z  node1  ns/before"));
   EXPECT_EQ(Json("ip history 10.1.0.5 --at 2023-11-14T22:00:00Z")["entries"].size(), 1U);
   EXPECT_THAT(server_.last_request(), HasSubstr("at_unix_ms: 1699999200000"));
   EXPECT_EQ(Json("ip history 10.1.0.5 --at 1m")["entries"].size(), 0U);

@@ -81,7 +81,7 @@ TEST_F(BudgetTest, ListHasOneLineForEach) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(
       outcome.out,
-      "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        GRANTED      TEAMS "
+      "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        GRANTED     TEAMS "
       " STATE\n"
       "datasets  group:hosts  Egress     Shadow   1.25 Gbit/s  0 bit/s     0 bit/s     1     "
       " ok\n"
@@ -118,7 +118,7 @@ TEST_F(BudgetTest, ShowHasTermsAndTeams) {
   EXPECT_THAT(
       outcome.out,
       HasSubstr(
-          "TEAM      WEIGHT  MIN         MAX  USED        WANTS       GRANTED      FAIR        "
+          "TEAM      WEIGHT  MIN         MAX  USED        WANTS       GRANTED     FAIR        "
           "HELD-BACK   NODES\n"));
   EXPECT_THAT(
       outcome.out,
@@ -175,7 +175,7 @@ TEST_F(BudgetTest, ExplainOfATeamHasItsNodes) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, Not(HasSubstr("language: uses")));
   EXPECT_THAT(outcome.out,
-              HasSubstr("NODE   USED        WANTS       GRANTED      BELIEVED    HEARD\n"
+              HasSubstr("NODE   USED        WANTS       GRANTED     BELIEVED    HEARD\n"
                         "node1  500 Mbit/s  800 Mbit/s  500 Mbit/s  520 Mbit/s  3s ago\n"));
   EXPECT_EQ(server_.last_request(), "GetBudgets name: \"internet\" team: \"vision\"");
   const nlohmann::json value = Json("budget explain internet --team vision");
@@ -248,7 +248,7 @@ TEST_F(BudgetTest, TopHasTheFullestBudgetFirstAndItsTeamsByUse) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(
       outcome.out,
-      testing::StartsWith("BUDGET    TEAM      USED        WANTS        GRANTED      FAIR         "
+      testing::StartsWith("BUDGET    TEAM      USED        WANTS        GRANTED     FAIR         "
                           "HELD-BACK   FULL\n"
                           "internet  (all)     940 Mbit/s  1.31 Gbit/s  950 Mbit/s  1 Gbit/s     "
                           "361 Mbit/s  94 %\n"

@@ -53,7 +53,7 @@ TEST(FormatYaml, NestsListsAndMaps) {
                       {"problems", Json::array()},
                       {"text", "a: \"b\"\n"}};
   EXPECT_EQ(FormatYaml(value),
-            "nodes:\n  - name: \"n1\"\n    assigned: 2\n  - name: \"n2\"\nproblems: []\n"
+            "nodes:\n  - name: \"n1\"\n    in_use: 2\n  - name: \"n2\"\nproblems: []\n"
             "text: \"a: \\\"b\\\"\\n\"\n");
   EXPECT_EQ(FormatYaml(Json::array()), "[]\n");
 }

@@ -45,7 +45,7 @@ TEST_F(CommandTest, AuditIsCleanWith0AndDiffersWith1) {
   const Outcome outcome = Run("audit");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out,
-              HasSubstr("not_on_nic  node1  10.1.0.5  10m  the NIC was changed by hand"));
+              HasSubstr("not_on_nic    node1  10.1.0.5  10m  the NIC was changed by hand"));
   EXPECT_THAT(outcome.out, HasSubstr("none is safe"));
   EXPECT_THAT(outcome.out, HasSubstr("2 nodes compared: 2 differences, 0 repaired\n"));
 }
@@ -150,7 +150,7 @@ TEST_F(CommandTest, ExplainPodShowsTheStepsOfItsLastAdd) {
             "Result:     succeeded after 2501.312 ms\n"
             "\n"
             "STEP    AT (ms)   TOOK (ms)\n"
-            "assign       0.000     0.012\n"
+            "assign     0.000     0.012\n"
             "wait       0.012  2500.000\n"
             "kernel  2500.012     1.300\n");
   EXPECT_THAT(server_.last_request(), HasSubstr("on_node: \"node1\""));

@@ -56,8 +56,8 @@ TEST_F(CommandTest, TopListsNodesAndNamespaces) {
     state.top.set_assignments_per_second(2.5);
   });
   const Outcome outcome = Run("top --limit 3");
-  EXPECT_THAT(outcome.out, HasSubstr("2.5 in use"));
-  EXPECT_THAT(outcome.out, HasSubstr("node1  20    27\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("2.5 assigned"));
+  EXPECT_THAT(outcome.out, HasSubstr("node1  20      27\n"));
   EXPECT_THAT(outcome.out, HasSubstr("training   19\n"));
   EXPECT_THAT(server_.last_request(), HasSubstr("limit: 3"));
   EXPECT_EQ(Json("top")["nodes"][0]["held"], 27);

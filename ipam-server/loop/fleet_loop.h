@@ -1,5 +1,5 @@
-// The one brain: takes what agents, cloud and operators say, lets core/ decide, stores it, and only
-// then answers. One thread owns all state; what it takes in one turn becomes one commit.
+// The server's loop: takes what agents, cloud and operators say, lets the ledger decide, stores it,
+// and only then answers. One thread owns all state; what it takes in one turn becomes one commit.
 //
 // A turn is short, some tens of milliseconds with 7,500 nodes, since everybody else waits for its
 // end: it takes a bounded amount of work from each lane of the mailbox, and what is due for all

@@ -1,5 +1,5 @@
 // Tells whether this node can take pods, and if not, why and what to do about it: what the agent's
-// readiness says. Pure. (readiness.h is about addresses.)
+// readiness says. Pure.
 //
 // Readiness is for those who roll agents out and for people; it never keeps the agent from serving
 // pods. So a server that goes away later takes nothing back.

@@ -1,8 +1,8 @@
 // What operators decide, as values: objects with a kind, a name and a spec. Pure.
 //
-// The rest of core/policy knows no kind by name. A kind is one class derived from Spec, beside its
-// reader in policy/kinds/: it says what the object claims for itself, what nodes get of it, and
-// which changes its present use forbids.
+// The rest of ipam-server/policy knows no kind by name. A kind is one class derived from Spec,
+// beside its reader in policy/kinds/: it says what the object claims for itself, what nodes get of
+// it, and which changes its present use forbids.
 #pragma once
 
 #include <compare>

@@ -79,14 +79,13 @@ class BudgetTest : public CommandTest {
 TEST_F(BudgetTest, ListHasOneLineForEach) {
   const Outcome outcome = Run("budget list");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_EQ(
-      outcome.out,
-      "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        GRANTED     TEAMS "
-      " STATE\n"
-      "datasets  group:hosts  Egress     Shadow   1.25 Gbit/s  0 bit/s     0 bit/s     1     "
-      " ok\n"
-      "internet  Internet     Ingress    Enforce  1 Gbit/s     940 Mbit/s  950 Mbit/s  3     "
-      " saturated\n");
+  EXPECT_EQ(outcome.out,
+            "NAME      DESTINATION  DIRECTION  MODE     CAPACITY     USED        GRANTED     TEAMS "
+            " STATE\n"
+            "datasets  group:hosts  Egress     Shadow   1.25 Gbit/s  0 bit/s     0 bit/s     1     "
+            " ok\n"
+            "internet  Internet     Ingress    Enforce  1 Gbit/s     940 Mbit/s  950 Mbit/s  3     "
+            " saturated\n");
   EXPECT_EQ(Run("budget list -o name").out, "datasets\ninternet\n");
   EXPECT_THAT(Run("budget list -o wide").out, HasSubstr("held for 5m, then halved every 30s"));
 }

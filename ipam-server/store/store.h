@@ -78,9 +78,9 @@ struct StoreStats {
   int64_t file_bytes = 0;
   // The part of the log not yet moved to the file; on etcd, the free part of the file.
   int64_t log_bytes = 0;
-  int64_t checkpoints = 0;  // Times the log was moved to the file, or history was compacted.
+  int64_t checkpoints = 0;         // Times the log was moved to the file, or history was compacted.
   int64_t failed_checkpoints = 0;  // Times that this failed.
-  int64_t waited_for_log = 0;  // Commits that had to wait for that, since the log was too long.
+  int64_t waited_for_log = 0;      // Commits that had to wait for that, since the log was too long.
 };
 
 // Thread-safe. What Commit() has returned OK for survives a crash of the process and of the host.

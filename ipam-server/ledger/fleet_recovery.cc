@@ -94,6 +94,8 @@ void Fleet::TakeOver(NodeRecord& record, const ip::Prefix& unit, Effects& effect
     former.configurations.erase(it);
     CHECK(entry->pool.Release(unit, now + policy_.cooldown), "the pool knew it was held");
     effects.changed.insert(former.key);
+    // A store that writes in stages takes it from the former node first.
+    effects.history.push_back(EntryOf(HistoryEvent::kDetached, former.key, unit.base(), now));
   }
   doubtful_.erase(unit);
   CHECK(entry->pool.Hold(unit, &record), "a unit without a holder can be held");

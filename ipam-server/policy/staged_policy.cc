@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fmt/core.h"
@@ -30,6 +32,7 @@ void StagePolicy(std::vector<CompareAndPut>& puts, size_t first, const Revisions
   size_t bytes = 0;
   for (size_t i = first; i < puts.size(); ++i) bytes += puts[i].value ? puts[i].value->size() : 0;
   const size_t end = puts.size();
+  std::set<std::string_view> replaced;  // What a change that was cut short has left under our keys.
   if (end - first <= kFewWrites && bytes <= kFewBytes) {
     for (size_t i = first + 1; i < end; ++i) puts[i].joined = true;
   } else if (const auto version = DecodePolicyVersion(*flip->value); version.ok()) {
@@ -40,11 +43,16 @@ void StagePolicy(std::vector<CompareAndPut>& puts, size_t first, const Revisions
       puts[i].stage = Stage::kTake;
       CompareAndPut pending{
           .key = prefix + puts[i].key, .value = puts[i].value.value_or(""), .stage = Stage::kHold};
+      if (const auto left = revisions.find(pending.key); left != revisions.end()) {
+        pending.expected = left->second;
+        replaced.insert(left->first);
+      }
       puts.push_back(std::move(pending));
     }
   }
   for (const auto& [key, revision] : revisions) {
-    if (key.starts_with(kPendingPolicyPrefix)) puts.push_back({.key = key, .expected = revision});
+    if (!key.starts_with(kPendingPolicyPrefix) || replaced.contains(key)) continue;
+    puts.push_back({.key = key, .expected = revision});
   }
 }
 

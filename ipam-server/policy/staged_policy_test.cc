@@ -91,6 +91,17 @@ TEST(StagedPolicy, AfterACrashAnywhereAChangeIsInForceAsAWholeOrNotAtAll) {
   }
 }
 
+TEST(StagedPolicy, AChangeThatWasCutShortCanBeAppliedAgainUnderItsVersion) {
+  MemoryStore store;
+  ASSERT_TRUE(store.Commit(Apply(Read(store), Set(150, "old"), 1)).ok());
+  CommitSome(store, Apply(Read(store), Set(200, "half"), 2), /*stages=*/1);
+  ASSERT_TRUE(FinishPolicy(store).ok());
+  // The clock stands still, so that the version is the same.
+  const auto again = store.Commit(Apply(Read(store), Set(180, "new"), 2));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(Read(store).objects, Set(180, "new"));
+}
+
 TEST(StagedPolicy, WhatWasPendingGoesWithTheNextChange) {
   MemoryStore store;
   ASSERT_TRUE(store.Commit(Apply(Read(store), Set(150, "a"), 1)).ok());

@@ -94,7 +94,7 @@ absl::Status MendLimit(const AttachSpec& spec, netlink::Socket& socket, int32_t 
   for (const netlink::Qdisc& found : *qdiscs) {
     if (found.parent != TC_H_ROOT || found.handle != claims::kShaperHandle) continue;
     if (LimitOf(found) == IngressRateOf(spec)) return absl::OkStatus();
-    RETURN_IF_ERROR(Send(socket, netlink::DeleteRootQdisc(link)));
+    RETURN_IF_ERROR(Send(socket, netlink::DeleteRootQdisc(link, claims::kShaperHandle)));
     return Send(socket, add);
   }
   return absl::AlreadyExistsError(

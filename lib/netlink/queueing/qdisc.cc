@@ -93,8 +93,9 @@ Request SetByteFifo(int32_t link, uint32_t parent, uint32_t limit) {
   return request;
 }
 
-Request DeleteRootQdisc(int32_t link) {
+Request DeleteRootQdisc(int32_t link, uint32_t handle) {
   tcmsg fixed = Fixed(link);
+  fixed.tcm_handle = handle;
   fixed.tcm_parent = TC_H_ROOT;
   Request request(fmt::format("delete the root queue of link {}", link), RTM_DELQDISC, 0, fixed);
   request.Tolerate(ENOENT);

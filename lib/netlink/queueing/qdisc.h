@@ -51,8 +51,9 @@ Request AddTokenBucket(int32_t link, uint32_t handle, const TokenBucket& bucket)
 Request SetByteFifo(int32_t link, uint32_t parent, uint32_t limit);
 
 // Deletes what somebody has put at a device's root, with its classes, filters and all that waits.
-// None is tolerated.
-Request DeleteRootQdisc(int32_t link);
+// None is tolerated. With a handle only the queue of that handle is deleted, and another is an
+// error of the kernel (kInvalidArgument).
+Request DeleteRootQdisc(int32_t link, uint32_t handle = 0);
 
 // Returns all queues of the device, or of all devices with index 0. Errors: as Dump().
 absl::StatusOr<std::vector<Qdisc>> DumpQdiscs(Socket& socket, int32_t link);

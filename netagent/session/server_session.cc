@@ -91,6 +91,9 @@ void ServerSession::Run() {
       if (stopped_) return;
       // There is one thing to do while there is no stream.
       if (machine_.Tick(Now()).empty()) continue;
+      // From here on the hello is taken, so what is left of the stream before goes first.
+      broken_ = cut_ = end_writes_ = false;
+      outgoing_.reset();
     }
     const End end = RunStream();
     SessionMachine::Effects effects;
@@ -113,9 +116,7 @@ ServerSession::End ServerSession::RunStream() {
     absl::MutexLock lock(&mutex_);
     if (stopped_) return {absl::CancelledError("stopping")};
     context_ = &context;
-    broken_ = false;
-    outgoing_.reset();
-    end_writes_ = false;
+    if (cut_) context.TryCancel();
   }
   const std::unique_ptr<Stream> stream = stub->Connect(&context);
   std::thread writer([&] { WriteLoop(stream.get()); });
@@ -187,8 +188,10 @@ void ServerSession::CarryOut(const SessionMachine::Effects& effects) {
   for (const SessionMachine::Effect& effect : effects) {
     if (const auto* send = std::get_if<SessionMachine::Send>(&effect)) outgoing_ = send->message;
     if (std::holds_alternative<SessionMachine::EndWrites>(effect)) end_writes_ = true;
-    if (std::holds_alternative<SessionMachine::Cut>(effect) && context_ != nullptr)
-      context_->TryCancel();
+    if (std::holds_alternative<SessionMachine::Cut>(effect)) {
+      cut_ = true;
+      if (context_ != nullptr) context_->TryCancel();
+    }
   }
 }
 

@@ -116,6 +116,7 @@ class ServerSession final : public ServerLink {
   SessionMachine machine_ ABSL_GUARDED_BY(mutex_);
   // The message to be written next.
   std::optional<node_api::AgentMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;         // The present stream is broken, or is to be.
   bool end_writes_ ABSL_GUARDED_BY(mutex_) = false;  // Whether nothing more comes after it.
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
 

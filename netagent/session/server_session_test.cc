@@ -4,6 +4,9 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
+#include <thread>
+
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -108,7 +111,7 @@ class ServerSessionTest : public testing::Test {
         ServerSession::Callbacks{.on_connecting =
                                      [this] {
                                        if (before_begin) before_begin();
-                                       session_->Begin(greeting_);
+                                       if (greets) session_->Begin(greeting_);
                                      },
                                  .on_request =
                                      [this](const node_api::ServerMessage& request) {
@@ -173,6 +176,7 @@ class ServerSessionTest : public testing::Test {
   Greeting greeting_{.hello = {.node = {.node_name = "node1", .agent_version = "1.4.0"},
                                .in_use = {AssignmentOf("10.1.0.5")}}};
   std::function<void()> before_begin;
+  bool greets = true;  // When a stream is opened.
   std::unique_ptr<ServerSession> session_;
 };
 
@@ -194,6 +198,20 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(heard[3].report().sequence(), 2U);
   EXPECT_EQ(heard[3].report().released(0).generation(), 7U);
   EXPECT_EQ(heard[3].report().cooled(0), A("10.1.0.17").ToBytes());
+}
+
+// As when the agent's loop is late, and answers for the stream before.
+TEST_F(ServerSessionTest, AHelloThatIsSaidBeforeTheStreamIsThereIsNotLost) {
+  StartServer();
+  greets = false;
+  StartSession();
+  std::atomic<bool> over = false;
+  std::thread late([&] {
+    while (!over) session_->Begin(greeting_);
+  });
+  EXPECT_EQ(WaitForDesired(1).size(), 1U);
+  over = true;
+  late.join();
 }
 
 TEST_F(ServerSessionTest, ADemandFollowsTheHelloAndTheForecastComesBack) {

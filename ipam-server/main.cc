@@ -290,6 +290,33 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config, tel
   return OpenEtcd(*config.etcd, os::DirectoryOf(config.sqlite), log);
 }
 
+// The parts that run, borrowed.
+struct Running {
+  FleetLoop& loop;
+  AuditJob& audit;
+  HistoryJob& history;
+  BudgetKeeper& budgets;
+  AgentStreams& streams;
+  EventRing& events;
+  CloudEdge& cloud;
+};
+
+void RunUntilSignal(const Running& parts, os::SignalWaiter& signals, const Servers& servers,
+                    daemon::ServedHealth& health) {
+  parts.loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
+  SetReady(servers, health, true);
+  std::thread loop_thread([&] { parts.loop.Run(); });
+  parts.audit.Start();
+  parts.history.Start();
+  parts.budgets.Start(parts.streams, parts.events);
+  parts.events.Info("server_stopping", {{"signal", signals.Wait()}});
+  Shutdown(servers, health);
+  parts.loop.Stop();
+  loop_thread.join();
+  parts.budgets.Stop();
+  parts.cloud.Stop();  // It stops before the loop goes: it may have an answer on the way.
+}
+
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   os::SignalWaiter signals({SIGINT, SIGTERM});
   grpc::EnableDefaultHealthCheckService(true);
@@ -357,18 +384,8 @@ absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
   AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
   SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
-  loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
-  SetReady(servers, health, true);
-  std::thread loop_thread([&] { loop.Run(); });
-  audit.Start();
-  history.Start();
-  budgets.Start(streams, events);
-  log.Info("server_stopping", {{"signal", signals.Wait()}});
-  Shutdown(servers, health);
-  loop.Stop();
-  loop_thread.join();
-  budgets.Stop();
-  cloud->Stop();  // It stops before the loop goes: it may have an answer on the way.
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, signals, servers,
+                 health);
   return absl::OkStatus();
 }
 

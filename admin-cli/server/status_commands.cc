@@ -244,8 +244,7 @@ std::vector<Command> StatusCommands() {
                     .help = "How far apart the two readings are",
                     .values = Values::kDuration,
                     .fallback = "10s"}},
-       // The memory is shared with each repetition of --watch, which knows a verb only as a
-       // function.
+       // --watch repeats the verb, which it knows only as a function: so the memory is shared.
        .run = [memory = std::make_shared<TopMemory>()](
                   Session& session) { return Top(session, *memory); },
        .group = kGroupLook,

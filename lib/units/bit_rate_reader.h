@@ -33,7 +33,9 @@ inline constexpr std::array kRateUnits = {RateUnit{"Tbit", "Tbps", 12}, RateUnit
                                           RateUnit{"bit", "bps", 0}};
 
 constexpr uint64_t PowerOfTen(size_t digits) {
-  return digits == 0 ? 1 : 10 * PowerOfTen(digits - 1);
+  uint64_t power = 1;
+  for (; digits > 0; --digits) power *= 10;
+  return power;
 }
 
 enum class RateMistake : uint8_t {

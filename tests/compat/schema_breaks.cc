@@ -57,8 +57,8 @@ bool IsOfAName(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0
 std::string WithPresentNames(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const auto end = std::find_if_not(text.begin(), text.end(), IsOfAName);
-    const auto length = static_cast<size_t>(end - text.begin());
+    size_t length = 0;
+    while (length < text.size() && IsOfAName(text[length])) ++length;
     const std::string_view name = text.substr(0, length);
     const auto* const entry =
         std::find_if(std::begin(kRenamed), std::end(kRenamed),

@@ -93,7 +93,7 @@ absl::Status BackupFile::Sync() {
   const os::UniqueFd fd(::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + temporary_);
   if (::fsync(fd.get()) < 0) return base::ErrnoToStatus(errno, "sync " + temporary_);
-  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // An options: some file systems cannot.
+  ::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);  // A hint: some file systems cannot.
   return absl::OkStatus();
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <span>
@@ -28,6 +29,9 @@ namespace {
 static_assert(claims::kTranslatedMark == SPOKE_TRANSLATED_MARK);
 static_assert(kMaxFastPods == SPOKE_MAX_PODS);
 
+// The bytes of a slot in layouts before, which is the beginning of the present one.
+constexpr uint32_t kSlot1Bytes = offsetof(spoke_slot, has_mac);
+constexpr uint32_t kSlot3Bytes = offsetof(spoke_slot, begun);
 constexpr uint32_t kTurn = 0;
 constexpr uint32_t kLastId = 1;
 constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::Direction::kIngress,
@@ -97,9 +101,7 @@ absl::Status BpfFastPath::Load() {
   programs_ = std::move(programs);
   absl::Status status;
   if (found != 0 && programs_->fresh()) {
-    const os::UniqueFd slots = FindMap(found, "spoke_slots", sizeof(spoke_slot1));
-    // Pods that go by maps that nobody knows would go on by them, and count where nobody looks.
-    status = slots.valid() ? CarryOver(found, slots.get()) : TakeOffAllBut({});
+    status = CarryOver(found);
   } else {
     status = ReadSlots();
   }
@@ -107,18 +109,24 @@ absl::Status BpfFastPath::Load() {
   return status;
 }
 
-absl::Status BpfFastPath::CarryOver(uint32_t program_id, int slots) {
+absl::Status BpfFastPath::CarryOver(uint32_t program_id) {
+  os::UniqueFd slots = FindMap(program_id, "spoke_slots", kSlot1Bytes);
+  const bool are_all_fast = slots.valid();  // Layout 1 had no others.
+  if (!slots.valid()) slots = FindMap(program_id, "spoke_slots", kSlot3Bytes);
+  // Pods that go by maps that nobody knows would go on by them, and count where nobody looks.
+  if (!slots.valid()) return TakeOffAllBut({});
   slots_.clear();
   ordinary_.clear();
   former_ = {.v4 = FindMap(program_id, "spoke_pairs4", sizeof(uint64_t)),
              .v6 = FindMap(program_id, "spoke_pairs6", sizeof(uint64_t))};
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
-    spoke_slot1 former{};
-    if (bpf_map_lookup_elem(slots, &slot, &former) != 0) {
+    spoke_slot former{};  // When it began is not known: 0.
+    if (bpf_map_lookup_elem(slots.get(), &slot, &former) != 0) {
       return MapError(errno, "fast path: read the pods of an agent before");
     }
     if (former.id == 0) continue;
-    slots_[slot] = FromLayout(former);
+    if (are_all_fast) former.fast = 1;
+    slots_[slot] = former;
     RETURN_IF_ERROR(WriteSlot(slot));
     if (former.ended == 0) RETURN_IF_ERROR(WriteWay(slot));
   }

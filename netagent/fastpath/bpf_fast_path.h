@@ -52,9 +52,10 @@ class BpfFastPath final : public FastPath {
   // Returns the id of a program of ours that a device runs; 0: there is none.
   absl::StatusOr<uint32_t> FindProgram();
   absl::Status ReadSlots();
-  // Carries over the pods of an agent of layout 1, of whose programs this is one and `slots` a map.
-  // Their counts stay. They go the ordinary way until FinishCarryOver().
-  absl::Status CarryOver(uint32_t program_id, int slots);
+  // Carries over the pods of an agent of a layout before, of whose programs this is one; takes all
+  // programs off when it knows none of its layout. The counts of the pods stay. They go the
+  // ordinary way until FinishCarryOver().
+  absl::Status CarryOver(uint32_t program_id);
   // Lets pods that are carried over be fast again, if there are any: every link runs this agent's
   // programs now, and so all pairs that were learned meanwhile are found.
   absl::Status FinishCarryOver();

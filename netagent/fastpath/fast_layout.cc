@@ -47,19 +47,6 @@ absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
   return out;
 }
 
-spoke_slot FromLayout(const spoke_slot1& former) {
-  spoke_slot slot{};
-  slot.id = former.id;
-  slot.link = former.link;
-  slot.ended = former.ended;
-  slot.v4 = former.v4;
-  slot.v6 = former.v6;
-  slot.has_v4 = former.has_v4;
-  slot.has_v6 = former.has_v6;
-  slot.fast = 1;
-  return slot;
-}
-
 std::vector<ip::Address> AddressesOf(const spoke_slot& pod) {
   std::vector<ip::Address> addresses;
   if (pod.has_v4 != 0) addresses.push_back(FromLayout(pod.v4, true));

@@ -17,9 +17,6 @@ namespace spoke::netagent {
 // kInvalidArgument (too many hops; two families in one).
 absl::StatusOr<spoke_table> ToLayout(const FastPathTable& table, uint32_t uplink);
 
-// Returns the fast pod that an agent of layout 1 had in a slot. When it began is not known: 0.
-spoke_slot FromLayout(const spoke_slot1& former);
-
 // Returns the addresses of the pod in a slot.
 std::vector<ip::Address> AddressesOf(const spoke_slot& pod);
 void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot);

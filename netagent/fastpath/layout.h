@@ -13,7 +13,7 @@
 /* The names are as the kernel's own have them. */
 /* NOLINTBEGIN(readability-identifier-naming) */
 
-#define SPOKE_LAYOUT 3
+#define SPOKE_LAYOUT 4
 
 /* The mark, as claims.h has it. */
 #define SPOKE_TRANSLATED_MARK 0x10000000
@@ -85,7 +85,8 @@ struct spoke_place {
   __u32 slot; /* SPOKE_MAX_PODS: the address is no pod's. */
 };
 
-/* The pod in a slot; the key is the slot. */
+/* The pod in a slot; the key is the slot. It only ever grows at its end: those of layouts 1 and 3
+ * are its beginning, up to has_mac and up to begun. */
 struct spoke_slot {
   __u64 id; /* 0: free. */
   __u32 link;
@@ -99,17 +100,6 @@ struct spoke_slot {
   __u16 mac[3];
   __u16 unused;
   __u64 begun; /* When the pod got the addresses, by the clock of pairs. */
-};
-
-/* The slot of layout 1, which is the beginning of this one. All of its pods were fast. */
-struct spoke_slot1 {
-  __u64 id;
-  __u32 link;
-  __u32 ended;
-  struct spoke_address v4;
-  struct spoke_address v6;
-  __u32 has_v4;
-  __u32 has_v6;
 };
 
 /* The counts of a slot, one for each processor. */

@@ -110,7 +110,9 @@ class SessionMachine {
     // The time that a server may take to end a stream that we have ended, before we cut it.
     absl::Duration farewell = absl::Seconds(2);
     // The time that a stream may take to be opened, greeted and welcomed, or to take what waits at
-    // its end. It is generous: all agents of a cluster may have come to one server at once.
+    // its end. It is generous: all agents of a cluster may have come to one server at once. It is
+    // kept as far as Tick() is called: an edge that is writing to a server which does not read is
+    // ended by the connection's keepalive, or by an outbox that is full.
     absl::Duration patience = absl::Minutes(2);
     ReconnectSettings reconnect;
   };

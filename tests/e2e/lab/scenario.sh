@@ -170,7 +170,7 @@ step_show() {
   local in_use
   in_use=$(lab_addresses in_use) || return 1
   if [[ $(wc -l <<<"$in_use") -ne ${#LAB_SCENARIO_PODS[@]} ]]; then
-    lab_error "the server should know of ${#LAB_SCENARIO_PODS[@]} in_use addresses, but knows: $in_use"
+    lab_error "the server should know ${#LAB_SCENARIO_PODS[@]} addresses to be in use, but knows: $in_use"
     return 1
   fi
   lab_ok "the server knows each pod's address"

@@ -1,8 +1,9 @@
-// Tests of what becomes of the pods of an agent of layout 1, the one before.
+// Tests of what becomes of the pods of agents of the layouts before.
 #include <bpf/bpf.h>
 #include <net/if.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -24,16 +25,23 @@ namespace {
 // The maps of such an agent, and a program that has them and lets all packets go the ordinary way.
 class FormerAgent {
  public:
-  FormerAgent() {
+  // `layout`: 1 or 3.
+  explicit FormerAgent(int layout) {
     program_ = os::UniqueFd(bpf_prog_load(BPF_PROG_TYPE_SCHED_CLS, "former", "Apache-2.0", kPass,
                                           std::size(kPass), /*opts=*/nullptr));
-    slots_ = Make(BPF_MAP_TYPE_ARRAY, "spoke_slots", 4, sizeof(spoke_slot1), SPOKE_MAX_PODS);
+    slots_ = Make(BPF_MAP_TYPE_ARRAY, "spoke_slots", 4,
+                  static_cast<uint32_t>(layout == 1 ? offsetof(spoke_slot, has_mac)
+                                                    : offsetof(spoke_slot, begun)),
+                  SPOKE_MAX_PODS);
     pairs4_ = Make(BPF_MAP_TYPE_LRU_HASH, "spoke_pairs4", sizeof(spoke_pair4), 8, SPOKE_MAX_PAIRS);
     pairs6_ = Make(BPF_MAP_TYPE_LRU_HASH, "spoke_pairs6", sizeof(spoke_pair6), 8, SPOKE_MAX_PAIRS);
   }
 
   void Put(uint32_t slot, uint64_t id, const TrafficPod& pod) {
-    spoke_slot1 content{.id = id, .link = pod.host_index};
+    spoke_slot content{};
+    content.id = id;
+    content.link = pod.host_index;
+    content.fast = 1;  // Layout 1 does not say so.
     for (const ip::Address& address : pod.addresses) {
       (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
       (address.is_v4() ? content.has_v4 : content.has_v6) = 1;
@@ -75,13 +83,13 @@ class FormerAgent {
   os::UniqueFd program_, slots_, pairs4_, pairs6_;
 };
 
-class FastPathUpgradeTest : public FastPathTest {
+class FastPathUpgradeTest : public FastPathTest, public ::testing::WithParamInterface<int> {
  protected:
   void SetUp() override {
     FastPathTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     ASSERT_TRUE(fast_->Remove().ok());
-    former_.emplace();
+    former_.emplace(GetParam());
     former_->Put(0, 7, one_->pod);
     former_->Put(5, 9, two_->pod);
     for (const auto* pod : {&one_->pod, &two_->pod}) former_->Run(node_->socket(), pod->host_index);
@@ -105,7 +113,7 @@ class FastPathUpgradeTest : public FastPathTest {
   std::optional<FormerAgent> former_;
 };
 
-TEST_F(FastPathUpgradeTest, PodsStayFastUnderTheirIdsAndTheirPairsAreKnown) {
+TEST_P(FastPathUpgradeTest, PodsStayFastUnderTheirIdsAndTheirPairsAreKnown) {
   former_->Learn(kFirstV4, kFabricV4);
   ASSERT_EQ(Configure(), absl::OkStatus());
   const auto readings = fast_->Read().value();
@@ -120,7 +128,7 @@ TEST_F(FastPathUpgradeTest, PodsStayFastUnderTheirIdsAndTheirPairsAreKnown) {
 
 // What a link's former programs learn until they are replaced must not be lost: no pod is fast
 // before all are.
-TEST_F(FastPathUpgradeTest, UntilAllLinksRunTheNewProgramsPodsGoTheOrdinaryWay) {
+TEST_P(FastPathUpgradeTest, UntilAllLinksRunTheNewProgramsPodsGoTheOrdinaryWay) {
   // Keeps the programs from the uplink: filters of one priority are of one kind.
   const std::string blocker = fmt::format("dev {} ingress pref {} protocol all", kNodeDevice,
                                           uint32_t{claims::kFastPathPriority});
@@ -138,7 +146,7 @@ TEST_F(FastPathUpgradeTest, UntilAllLinksRunTheNewProgramsPodsGoTheOrdinaryWay) 
   EXPECT_TRUE(IsFast(*one_, kFirstV4, two_->netns.netns(), kSecondV4));
 }
 
-TEST_F(FastPathUpgradeTest, TheUplinkBeforeRunsNoProgramsAnyMore) {
+TEST_P(FastPathUpgradeTest, TheUplinkBeforeRunsNoProgramsAnyMore) {
   former_->Run(node_->socket(), ::if_nametoindex("lo"));
   ASSERT_EQ(Configure(), absl::OkStatus());
   const auto filters =
@@ -149,7 +157,7 @@ TEST_F(FastPathUpgradeTest, TheUplinkBeforeRunsNoProgramsAnyMore) {
 }
 
 // The maps of the new agent have learned of others meanwhile.
-TEST_F(FastPathUpgradeTest, APodWithAPairForWhichNoRoomIsLeftLeavesTheFastPath) {
+TEST_P(FastPathUpgradeTest, APodWithAPairForWhichNoRoomIsLeftLeavesTheFastPath) {
   const auto make = [](bpf_map_type type, uint32_t key, uint32_t value, uint32_t most) {
     return os::UniqueFd(bpf_map_create(type, "test", key, value, most, /*opts=*/nullptr));
   };
@@ -175,6 +183,8 @@ TEST_F(FastPathUpgradeTest, APodWithAPairForWhichNoRoomIsLeftLeavesTheFastPath) 
   ASSERT_EQ(bpf_map_lookup_elem(v4.get(), &known, &last), 0);
   EXPECT_EQ(last, 20U);  // What is newer stays.
 }
+
+INSTANTIATE_TEST_SUITE_P(Layouts, FastPathUpgradeTest, ::testing::Values(1, 3));
 
 }  // namespace
 }  // namespace spoke::netagent

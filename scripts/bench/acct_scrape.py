@@ -42,15 +42,16 @@ def demand_counters(node, pods):
 
 
 def fast_map(node):
-    """The kernel's number of the map with the fast path's counters, one value a processor; 0: the
-    agent has none."""
+    """The kernel's number of the map with the fast path's counters, one value a processor and an
+    entry a pod, more than any other map of that type has; 0: the agent has none."""
+    found = {}
     above = f"/proc/{node.agent.pid}/fdinfo"
     for descriptor in os.listdir(above):
         with open(f"{above}/{descriptor}", encoding="ascii") as info:
             fields = dict(line.split(":", 1) for line in info if ":" in line)
         if fields.get("map_type", "").strip() == PERCPU_ARRAY:
-            return int(fields["map_id"])
-    return 0
+            found[int(fields["max_entries"])] = int(fields["map_id"])
+    return found[max(found)] if found else 0
 
 
 def dump(node):

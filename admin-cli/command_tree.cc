@@ -75,7 +75,7 @@ Command CommandTree() {
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
-  add({DoctorCommand(), BackupCommand(), RecoveryCommand(), SupportBundleCommand(),
+  add({DoctorCommand(), BackupCommand(), StoreCommand(), RecoveryCommand(), SupportBundleCommand(),
        AzureCommand()});
   add(ShellCommands());
   // The order is that of the first screen: a file's commands may belong under several headings.

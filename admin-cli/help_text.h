@@ -34,4 +34,13 @@ std::vector<Parameter> OptionsOf(const Command& command);
 // Line breaks in it stay; a word that is longer than a line has a line of its own.
 std::string Wrap(std::string_view text, size_t width, size_t margin);
 
+// Manual pages in man(7)'s language.
+
+// Returns "spokectl.1" for the root, "spokectl-node.1" for a command of its.
+std::string ManualPageName(const CommandPath& path);
+
+// Returns the page of the root ({root}), or of one of its commands ({root, command}) with all its
+// verbs. `version` stands at the foot; there is no date, so that equal programs have equal pages.
+std::string ManualPage(const CommandPath& path, const std::string& version);
+
 }  // namespace spoke::ctl

@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "admin-cli/completion.h"
-#include "admin-cli/manual_page.h"
+#include "admin-cli/help_text.h"
 #include "admin-cli/policy/objects.h"
 #include "admin-cli/shell.h"
 #include "admin-cli/verbs.h"

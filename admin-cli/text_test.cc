@@ -6,7 +6,6 @@
 #include "admin-cli/command.h"
 #include "admin-cli/completion.h"
 #include "admin-cli/help_text.h"
-#include "admin-cli/manual_page.h"
 #include "admin-cli/output/unified_diff.h"
 #include "admin-cli/pool/pool_object.h"
 #include "gmock/gmock.h"

@@ -24,6 +24,7 @@ Command DoctorCommand();                 // doctor.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
 Command RecoveryCommand();               // recovery show|confirm.
+Command StoreCommand();                  // store migrate.
 Command SupportBundleCommand();          // support-bundle.
 std::vector<Command> ShellCommands();    // completion, man, and the hidden __complete.
 

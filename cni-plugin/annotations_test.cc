@@ -1,5 +1,3 @@
-#include "cni-plugin/annotations.h"
-
 #include <string>
 #include <utility>
 

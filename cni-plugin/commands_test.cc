@@ -6,7 +6,6 @@
 
 #include "cni-plugin/agent/agent_client.h"
 #include "cni-plugin/agent/fake_agent_test.h"
-#include "cni-plugin/agent/tombstone.h"
 #include "gmock/gmock.h"
 #include "lib/base/version.h"
 

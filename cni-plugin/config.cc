@@ -5,8 +5,7 @@
 
 #include "cni-plugin/agent/options.h"
 #include "cni-plugin/json/json.h"
-#include "cni-plugin/json/utf8.h"
-#include "cni-plugin/prev_result.h"
+#include "cni-plugin/result.h"
 
 namespace spoke::cni {
 namespace {

@@ -11,7 +11,6 @@
 #include <string>
 
 #include "cni-plugin/agent/agent_client.h"
-#include "cni-plugin/agent/descriptors.h"
 #include "cni-plugin/commands.h"
 
 namespace {

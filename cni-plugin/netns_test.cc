@@ -1,10 +1,9 @@
-#include "cni-plugin/netns.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include <fstream>
 
+#include "cni-plugin/commands.h"
 #include "gtest/gtest.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,5 +1,3 @@
-#include "cni-plugin/prev_result.h"
-
 #include <nlohmann/json.hpp>
 
 #include "cni-plugin/result.h"

@@ -30,6 +30,7 @@
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/store_witness.h"
+#include "ipam-server/migrate_command.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
@@ -397,6 +398,9 @@ int main(int argc, char** argv) {
   // such small pieces apart and joins them all at once, on whatever thread: a listing of 200,000
   // addresses then held the loop for 130 ms.
   ::mallopt(M_MXFAST, 0);
+  if (argc > 1 && argv[1] == spoke::ipam::kMigrateCommand) {
+    return spoke::daemon::Guarded([&] { return spoke::ipam::MigrateCommand(argc - 1, argv + 1); });
+  }
   const auto parse = [](std::string_view text, const std::string& file) {
     return spoke::ipam::ParseServerConfig(text, file, &spoke::os::CheckDirectory,
                                           &spoke::os::EnvironmentVariable);

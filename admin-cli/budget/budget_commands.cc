@@ -1,12 +1,161 @@
-#include "admin-cli/budget/budget_explain.h"
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
 #include "admin-cli/budget/budget_views.h"
 #include "admin-cli/budget/rate_history.h"
 #include "admin-cli/verbs.h"
+#include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/units/text.h"
+#include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ctl {
 namespace {
+
+using units::BitRate;
+using units::Rounded;
+
+using Team = v1::BudgetTeamInfo;
+using Budget = v1::BudgetInfo;
+
+// The server reckons with floats; what is as near as this is the same.
+constexpr double kNear = 0.005;
+
+bool AtLeast(uint64_t a, uint64_t b) {
+  return static_cast<double>(a) >= static_cast<double>(b) * (1 - kNear);
+}
+
+bool Above(uint64_t a, uint64_t b) { return !AtLeast(b, a); }
+
+double WeightsOf(const Budget& budget) {
+  double sum = 0;
+  for (const Team& team : budget.teams()) sum += team.weight();
+  return sum;
+}
+
+// Returns its part of what can be granted when every team wants more than it gets, and no min or
+// max is met.
+uint64_t PartOf(const Budget& budget, const Team& team) {
+  const double weights = WeightsOf(budget);
+  if (weights <= 0) return 0;
+  return static_cast<uint64_t>(static_cast<double>(GrantableOf(budget)) * team.weight() / weights);
+}
+
+// Returns whether it wants more than it would get if all were settled.
+bool IsHeld(const Team& team) { return Above(team.demand(), team.fair()); }
+
+bool MeetsMax(const Team& team) {
+  return team.max() != 0 && IsHeld(team) && AtLeast(team.fair(), team.max());
+}
+
+// Returns what is left of its part: it wants no more, or may not have more.
+uint64_t LeftBy(const Budget& budget, const Team& team) {
+  const uint64_t part = PartOf(budget, team);
+  if (IsHeld(team) && !MeetsMax(team)) return 0;
+  return Above(part, team.fair()) ? part - team.fair() : 0;
+}
+
+// Returns what it gets beyond its part and beyond what its min promises.
+uint64_t BorrowedBy(const Budget& budget, const Team& team) {
+  const uint64_t own = std::max(PartOf(budget, team), team.min());
+  return budget.borrow() && Above(team.fair(), own) ? team.fair() - own : 0;
+}
+
+std::string NameOf(const Team& team) {
+  return team.name() == kOtherTeams ? "\"*\" (all other teams)" : team.name();
+}
+
+// Returns "vision (1 Gbit/s), language (200 Mbit/s)", the most first; at most five by name.
+template <typename Amount>
+std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::pair<uint64_t, std::string>> all;
+  for (const Team& team : budget.teams()) {
+    const uint64_t rate = amount(budget, team);
+    if (rate == 0 || &team == but) continue;
+    all.emplace_back(rate, fmt::format("{} ({})", NameOf(team), Rounded(BitRate(rate))));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return b.first < a.first; });
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(all.size(), kNamed); ++i) texts.push_back(all[i].second);
+  if (all.size() > kNamed) texts.push_back(fmt::format("{} more", all.size() - kNamed));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::string PartText(const Budget& budget, const Team& team) {
+  return fmt::format("weight {:g} of {:g} is {} of the {} that can be granted", team.weight(),
+                     WeightsOf(budget), Rounded(BitRate(PartOf(budget, team))),
+                     Rounded(BitRate(GrantableOf(budget))));
+}
+
+// Says why the fair share of a team that wants more is what it is.
+std::string WhyHeld(const Budget& budget, const Team& team) {
+  const uint64_t part = PartOf(budget, team);
+  if (MeetsMax(team)) {
+    return fmt::format("its max of {} is reached; raise max if it may have more",
+                       Rounded(BitRate(team.max())));
+  }
+  if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
+    return fmt::format("has its part and {} that others leave: {}", Rounded(BitRate(borrowed)),
+                       ListOf(budget, &team, LeftBy));
+  }
+  if (team.min() != 0 && Above(team.min(), part) && AtLeast(team.fair(), team.min())) {
+    return fmt::format("its min of {} is more than its part, and comes before others share",
+                       Rounded(BitRate(team.min())));
+  }
+  if (!budget.borrow()) {
+    return "has its part; what others leave is not shared out, since the budget says borrow: false";
+  }
+  if (Above(part, team.fair())) {
+    return "has less than its part, since the mins of other teams come first";
+  }
+  return "has its part; no other team leaves anything";
+}
+
+std::string WhyAll(const Budget& budget, const Team& team) {
+  if (team.demand() == 0) {
+    return team.nodes() == 0 ? "no node has pods of it" : "its pods want nothing at present";
+  }
+  if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
+    return fmt::format("gets all it wants, {} of it borrowed from what others leave: {}",
+                       Rounded(BitRate(borrowed)), ListOf(budget, &team, LeftBy));
+  }
+  return "gets all it wants";
+}
+
+void AddGrantWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
+  const uint64_t due = std::min(team.fair(), team.demand());
+  if (!Above(due, team.granted())) return;
+  if (budget.unknown() > 0) {
+    details.push_back(fmt::format(
+        "{} of that is granted so far: {} of the budget may still be held by nodes that were not "
+        "heard since the server started; it is free in {} at the latest",
+        Rounded(BitRate(team.granted())), Rounded(BitRate(budget.unknown())),
+        absl::FormatDuration(absl::Seconds(budget.learning_s()))));
+    return;
+  }
+  details.push_back(
+      fmt::format("{} of that is granted so far: the rest follows once nodes have said that they "
+                  "use less (decrease comes before increase)",
+                  Rounded(BitRate(team.granted()))));
+}
+
+void AddHeldBackWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
+  if (team.throttled() > 0) {
+    details.push_back(fmt::format("{} {} held back now", Rounded(BitRate(team.throttled())),
+                                  budget.shadow() ? "would be" : "is"));
+  }
+  if (team.refused_connections() > 0) {
+    details.push_back(fmt::format(
+        "{} new connections a second {} refused, {} pass (the budget has {} a second for all)",
+        team.refused_connections(), budget.shadow() ? "would be" : "are", team.connections(),
+        budget.connections()));
+  }
+}
 
 using units::BitRate;
 using units::Rounded;
@@ -16,6 +165,69 @@ const Parameter kName = {.name = "name",
                          .help = "Name of a bandwidth budget",
                          .values = Values::kBudget,
                          .required = true};
+
+// The sentences, from the general to the particular.
+struct BudgetWords {
+  std::string summary;
+  std::vector<std::string> details;
+};
+
+// Says how the budget stands altogether: use, floors, learning, unknown grants, and which team
+// leaves bandwidth to which.
+BudgetWords ExplainBudget(const Budget& budget) {
+  BudgetWords words;
+  words.summary =
+      fmt::format("{}: {} {} {}, {}; {} used ({}), {}", budget.name(),
+                  Rounded(BitRate(budget.capacity())), budget.egress() ? "to" : "from",
+                  budget.destination_group().empty() ? "the Internet" : DestinationOf(budget),
+                  budget.shadow() ? "in Shadow: nothing is held back" : "enforced",
+                  Rounded(BitRate(budget.usage())), FormatShare(budget.usage(), budget.capacity()),
+                  StateCell(budget).text);
+  if (budget.floors() > 0) {
+    words.details.push_back(
+        fmt::format("{} is set apart for nodes without a grant; {} can be granted, {} is",
+                    Rounded(BitRate(budget.floors())), Rounded(BitRate(GrantableOf(budget))),
+                    Rounded(BitRate(budget.granted()))));
+  }
+  if (budget.learning_s() > 0) {
+    words.details.push_back(fmt::format(
+        "the server is learning what the one before it has granted: {} counts as taken by nodes "
+        "that were not heard yet, for {} at most",
+        Rounded(BitRate(budget.unknown())),
+        absl::FormatDuration(absl::Seconds(budget.learning_s()))));
+  } else if (budget.unknown() > 0) {
+    words.details.push_back(
+        fmt::format("{} may still be held by nodes that were not heard since the server started",
+                    Rounded(BitRate(budget.unknown()))));
+  }
+  if (const std::string left = ListOf(budget, nullptr, LeftBy); !left.empty()) {
+    const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
+    if (!budget.borrow()) {
+      words.details.push_back(
+          fmt::format("left unused, and not shared out (borrow: false): {}", left));
+    } else if (!borrowed.empty()) {
+      words.details.push_back(fmt::format("{} borrow what others leave: {}", borrowed, left));
+    }
+  }
+  return words;
+}
+
+// Says why `team`, one of the budget's, gets what it gets.
+BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
+  BudgetWords words;
+  words.summary =
+      fmt::format("{}: uses {}, wants {}, has {} granted; its fair share is {}", NameOf(team),
+                  Rounded(BitRate(team.usage())), Rounded(BitRate(team.demand())),
+                  Rounded(BitRate(team.granted())), Rounded(BitRate(team.fair())));
+  words.details.push_back(PartText(budget, team));
+  words.details.push_back(IsHeld(team) ? WhyHeld(budget, team) : WhyAll(budget, team));
+  if (const uint64_t left = LeftBy(budget, team); left > 0 && budget.borrow()) {
+    words.details.push_back(fmt::format("leaves {} of its part to others", Rounded(BitRate(left))));
+  }
+  AddGrantWords(budget, team, words.details);
+  AddHeldBackWords(budget, team, words.details);
+  return words;
+}
 
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const v1::GetBudgetsResponse response, ReadBudgets(session, "", ""));

@@ -1,5 +1,5 @@
+#include "admin-cli/output/console.h"
 #include "admin-cli/output/list_form.h"
-#include "admin-cli/output/progress.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 

@@ -9,7 +9,6 @@
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/node_checks/examine.h"
-#include "lib/node_checks/facts/agent_settings.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/server_probe.h"
 #include "lib/os/file.h"

@@ -1,10 +1,9 @@
 #include <vector>
 
+#include "admin-cli/output/console.h"
 #include "admin-cli/output/list_form.h"
-#include "admin-cli/output/progress.h"
 #include "admin-cli/run.h"
 #include "admin-cli/server/archive.h"
-#include "admin-cli/server/growing_file.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"

@@ -1,7 +1,9 @@
 #include "cni-plugin/agent/agent_client.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -10,8 +12,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 
+#include "lib/base/fnv1a.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::cni {
@@ -146,6 +151,49 @@ Failure SendFailure(const std::string& socket, size_t size, int error) {
           false};
 }
 
+std::string Hex(uint64_t number) {
+  std::string text(16, '0');
+  for (size_t i = text.size(); i > 0; number >>= 4U) text[--i] = "0123456789abcdef"[number & 0xFU];
+  return text;
+}
+
+Error Failed(const std::string& path, int error) {
+  return {kTryAgainLater, "spoke-netagent is away, and the deletion cannot be noted down for it",
+          path + ": " + std::strerror(error) + "; start the agent, or make room"};
+}
+
+// After a reboot not even the agent's own folder is there before the agent is.
+bool MakeFolder(const std::string& folder) {
+  if (::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return true;
+  if (errno != ENOENT) return false;
+  ::mkdir(folder.substr(0, folder.rfind('/')).c_str(), 0755);
+  return ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+}
+
+bool WriteFile(const std::string& path, const std::string& bytes) {
+  const os::UniqueFd fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd.valid()) return false;
+  errno = ENOSPC;  // A short write means that.
+  return ::write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+}
+
+// Returns whether `fd` has an event before `until_ms`. An end that is closed or broken is one too.
+bool Await(int fd, short events, int64_t until_ms) {
+  pollfd waiting{.fd = fd, .events = events, .revents = 0};
+  while (true) {
+    const int64_t left = std::max<int64_t>(until_ms - MonotonicMs(), 0);
+    const int ready = ::poll(&waiting, 1, static_cast<int>(left));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
+}
+
+Error CannotRead(std::string details) {
+  return {kIoFailure, "cannot read the network configuration from standard input",
+          std::move(details)};
+}
+
 }  // namespace
 
 int64_t MonotonicMs() {
@@ -196,6 +244,73 @@ Expected<AgentResponse> Ask(const std::string& socket, Request request, int netn
     // An agent that starts is met at once; one that hangs up on everybody is not stormed.
     pause_ms = has_hung_up ? std::min(pause_ms * 2, kMostPauseMs) : pause_ms;
   }
+}
+
+std::string TombstoneName(const std::string& container_id, const std::string& ifname) {
+  // The separator keeps ("ab", "c") apart from ("a", "bc").
+  return Hex(
+      base::Fnv1a(ifname, base::Fnv1a(std::string_view("\0", 1), base::Fnv1a(container_id))));
+}
+
+std::string TombstoneFolder(const std::string& socket) {
+  return socket.substr(0, socket.rfind('/')) + "/tombstones";
+}
+
+std::optional<Error> LeaveTombstone(const std::string& socket, const Request& del) {
+  const std::string folder = TombstoneFolder(socket);
+  if (!MakeFolder(folder)) return Failed(folder, errno);
+  const std::string path = folder + "/" + TombstoneName(del.container_id, del.ifname);
+  const std::string temporary = folder + "/." + Hex(del.attempt);
+  // A reader takes only names that do not begin with a dot, so it never sees half of one. The file
+  // is not synced: the folder is on tmpfs, and what a power cut takes is gone from the kernel as
+  // well.
+  if (!WriteFile(temporary, EncodeRequest(del)) ||
+      std::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    return Failed(temporary, error);
+  }
+  return std::nullopt;
+}
+
+Expected<std::string_view> ReadWhole(int fd, int deadline_ms, std::span<char> buffer,
+                                     std::string& overflow) {
+  const int64_t until_ms = MonotonicMs() + deadline_ms;
+  size_t size = 0;
+  while (true) {
+    if (size == buffer.size()) {
+      if (size > kMaxInputBytes) return CannotRead("it is longer than 4 MiB");
+      std::string larger(buffer.size() * 4, '\0');
+      std::memcpy(larger.data(), buffer.data(), size);
+      overflow = std::move(larger);
+      buffer = overflow;
+    }
+    if (!Await(fd, POLLIN, until_ms)) {
+      return CannotRead("it was not closed in time; the runtime has to close it");
+    }
+    const ssize_t got = ::read(fd, buffer.data() + size, buffer.size() - size);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return CannotRead(std::strerror(errno));
+    if (got == 0) break;
+    size += static_cast<size_t>(got);
+  }
+  if (size > kMaxInputBytes) return CannotRead("it is longer than 4 MiB");
+  return std::string_view(buffer.data(), size);
+}
+
+bool WriteWhole(int fd, std::string_view text, int deadline_ms) {
+  const int64_t until_ms = MonotonicMs() + deadline_ms;
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {
+      if (!Await(fd, POLLOUT, until_ms)) return false;
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace spoke::cni

@@ -1,5 +1,3 @@
-#include "cni-plugin/agent/descriptors.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -7,6 +5,7 @@
 #include <csignal>
 #include <thread>
 
+#include "cni-plugin/agent/agent_client.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/unique_fd.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cni-plugin/json/utf8.h"
+#include "cni-plugin/json/json.h"
 #include "lib/base/utf8.h"
 
 namespace spoke::cni {

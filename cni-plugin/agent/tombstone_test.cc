@@ -1,11 +1,10 @@
-#include "cni-plugin/agent/tombstone.h"
-
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "cni-plugin/agent/agent_client.h"
 #include "gtest/gtest.h"
 #include "proto/spoke/v1/cni.pb.h"
 #include "tests/support/temp_dir.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cni-plugin/json/utf8.h"
+#include "cni-plugin/json/json.h"
 
 namespace spoke::cni {
 namespace {

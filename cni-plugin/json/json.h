@@ -4,6 +4,8 @@
 // the decoders of the runtimes and of the reference plugins.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -54,3 +56,17 @@ void AppendText(std::string_view text, std::string& out);
 void AppendValue(const Value& value, std::string& out);
 
 }  // namespace spoke::cni::json
+
+namespace spoke::cni {
+
+// Text that came from outside, as UTF-8 (RFC 3629).
+
+bool IsUtf8(std::string_view text);
+
+// Returns `text` with U+FFFD in the place of each byte that belongs to no character.
+std::string ToUtf8(std::string_view text);
+
+// Tells white space as Unicode's property White_Space has it.
+bool IsWhiteSpace(uint32_t character);
+
+}  // namespace spoke::cni

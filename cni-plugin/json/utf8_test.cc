@@ -1,5 +1,4 @@
-#include "cni-plugin/json/utf8.h"
-
+#include "cni-plugin/json/json.h"
 #include "gtest/gtest.h"
 
 namespace spoke::cni {

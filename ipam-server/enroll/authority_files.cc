@@ -8,7 +8,6 @@
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
 #include "lib/tls/message_code.h"
-#include "lib/tls/signing_request.h"
 
 namespace spoke::ipam {
 namespace {

@@ -7,7 +7,6 @@
 #include "ipam-server/enroll/node_identity.h"
 #include "lib/base/status.h"
 #include "lib/tls/certificate.h"
-#include "lib/tls/signing_request.h"
 
 namespace spoke::ipam {
 namespace {

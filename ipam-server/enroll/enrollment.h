@@ -15,6 +15,7 @@
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/rpc/credentials.h"
+#include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::ipam {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "lib/base/cut_text.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::ipam {
 namespace {

@@ -23,7 +23,6 @@
 #include "ipam-server/release/release_plan.h"
 #include "ipam-server/reservations/reservation.h"
 #include "lib/node_api/assignments.h"
-#include "lib/node_api/demand.h"
 #include "lib/node_api/desired.h"
 #include "lib/node_api/session.h"
 

@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
+#include "ipam-server/store/migration.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
 
@@ -114,6 +115,7 @@ absl::StatusOr<HistoryKeyParts> NewestChunk(Store& store) {
 
 absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settings,
                                       absl::Time now) {
+  RETURN_IF_ERROR(CheckNotMoved(store));
   Revisions revisions;
   ASSIGN_OR_RETURN(ObjectSet objects, LoadObjects(store, revisions));
   PolicyWorld world;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/rpc/peer_gate.h"
 #include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/samples.h"
 

@@ -1,6 +1,5 @@
-#include "lib/base/cut_text.h"
-
 #include "gtest/gtest.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::base {
 namespace {

@@ -29,8 +29,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "lib/config/mistake.h"
 #include "lib/config/variables.h"
+#include "lib/config/yaml_tree.h"
 
 namespace spoke::config {
 

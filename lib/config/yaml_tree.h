@@ -13,9 +13,16 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/config/mistake.h"
-
 namespace spoke::config {
+
+// The key that is wrong, like "pools[1].cidr"; empty for the file as a whole.
+struct Mistake {
+  int line = 1;  // The line; the first is 1.
+  std::string path;
+  std::string message;
+
+  bool operator==(const Mistake&) const = default;
+};
 
 inline constexpr size_t kMaxConfigBytes = 1UL << 20;  // The largest real file has a few kilobytes.
 // The greatest depth of maps and lists inside each other.

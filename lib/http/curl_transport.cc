@@ -7,15 +7,124 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "lib/base/check.h"
-#include "lib/http/curl_call.h"
+#include "lib/base/status.h"
 #include "lib/ip/prefix.h"
 
 namespace spoke::http {
 namespace {
+
+struct CurlEasyDeleter {
+  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+};
+struct CurlListDeleter {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+
+// A call, whose address must not change while libcurl has the handle.
+class CurlCall {
+ public:
+  CurlCall(uint64_t id, Request request) : id_(id), request_(std::move(request)) {}
+  CurlCall(const CurlCall&) = delete;
+  CurlCall& operator=(const CurlCall&) = delete;
+
+  // Makes the handle ready. Errors: kInvalidArgument (what no request may hold),
+  // kResourceExhausted (libcurl has no memory).
+  absl::Status Prepare(const CurlOptions& options, absl::Duration timeout);
+  // Returns what the call came to; takes the response out.
+  absl::StatusOr<Response> Finish(CURLcode code);
+
+  uint64_t id() const { return id_; }
+  CURL* handle() const { return handle_.get(); }
+  const Request& request() const { return request_; }
+
+ private:
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  absl::Status PrepareHeaders();
+  void PrepareMethod();
+  void PrepareTls(const CurlOptions& options);
+  void PrepareProxy(const CurlOptions& options);
+  absl::Status ErrorOf(CURLcode code) const;
+
+  const uint64_t id_;
+  const Request request_;
+  std::unique_ptr<CURL, CurlEasyDeleter> handle_;
+  std::unique_ptr<curl_slist, CurlListDeleter> headers_;
+  Response response_;
+  size_t max_body_ = 0;
+  size_t header_bytes_ = 0;
+  bool too_large_ = false;
+  char error_[CURL_ERROR_SIZE] = {};
+};
+
+bool IsTokenText(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+}
+
+// Tells whether libcurl takes the text as it is: it would escape some of the others, or end the URL
+// at a NUL.
+bool IsUrlText(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
+  });
+}
+
+// A line break in a value would begin a header of somebody else's choice.
+bool IsHeaderValue(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c != '\r' && c != '\n' && c != '\0'; });
+}
+
+// Servers wait for the body of these unless "Content-Length: 0" says that there is none.
+bool MayHaveBody(std::string_view method) {
+  return method == "POST" || method == "PUT" || method == "PATCH";
+}
+
+long Milliseconds(absl::Duration duration) {
+  // Zero would mean "no limit" to libcurl.
+  return static_cast<long>(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
+}
+
+// Returns where the request went, without the query: that may be signed.
+std::string Target(const Request& request) {
+  const std::string_view url = request.url;
+  return fmt::format("{} {}", request.method, url.substr(0, url.find('?')));
+}
+
+bool IsTlsRefusal(CURLcode code, std::string_view text) {
+  switch (code) {
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_CLIENTCERT:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_SSL_ENGINE_INITFAILED:
+      return true;
+    case CURLE_SSL_CONNECT_ERROR:
+      // A connection that breaks during the handshake has the same code.
+      return text.find("SYSCALL") == std::string_view::npos &&
+             text.find("reset") == std::string_view::npos &&
+             text.find("unexpected eof") == std::string_view::npos;
+    default:
+      return false;
+  }
+}
 
 using SteadyClock = std::chrono::steady_clock;
 
@@ -48,6 +157,171 @@ std::string HostOf(std::string_view url) {
 }
 
 }  // namespace
+
+absl::Status CurlCall::Prepare(const CurlOptions& options, absl::Duration timeout) {
+  handle_.reset(curl_easy_init());
+  if (handle_ == nullptr) return absl::ResourceExhaustedError("libcurl gives no handle");
+  if (!IsTokenText(request_.method)) {
+    return absl::InvalidArgumentError(fmt::format("no HTTP method: \"{}\"", request_.method));
+  }
+  if (!IsUrlText(request_.url)) {
+    return absl::InvalidArgumentError(
+        fmt::format("no URL: \"{}\"", absl::CHexEscape(request_.url)));
+  }
+  max_body_ = options.max_response_bytes;
+  CURL* handle = handle_.get();
+  curl_easy_setopt(handle, CURLOPT_PRIVATE, this);
+  curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, error_);
+  curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(handle, CURLOPT_URL, request_.url.c_str());
+  curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+  curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
+  curl_easy_setopt(handle, CURLOPT_USERAGENT, options.user_agent.c_str());
+  curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+  // A resolver that hangs must not hold up the end of the program.
+  curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
+  curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, Milliseconds(timeout));
+  curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout));
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(
+      handle, CURLOPT_LOW_SPEED_TIME,
+      static_cast<long>(std::max<int64_t>(1, absl::ToInt64Seconds(options.stall_timeout))));
+  curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &CurlCall::OnHeader);
+  curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
+  curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, &CurlCall::OnBody);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, this);
+  PrepareMethod();
+  PrepareTls(options);
+  PrepareProxy(options);
+  return PrepareHeaders();
+}
+
+absl::Status CurlCall::PrepareHeaders() {
+  // Libcurl does not know our content, and we do not wait for a "100 Continue".
+  bool has_type = false;
+  std::vector<std::string> lines = {"Expect:"};
+  for (const Header& header : request_.headers) {
+    if (!IsTokenText(header.name) || !IsHeaderValue(header.value)) {
+      return absl::InvalidArgumentError(
+          fmt::format("header \"{}\" cannot be sent", absl::CHexEscape(header.name)));
+    }
+    has_type = has_type || absl::EqualsIgnoreCase(header.name, "Content-Type");
+    // libcurl takes "Name:" for "leave it out".
+    lines.push_back(header.value.empty() ? header.name + ";" : header.name + ": " + header.value);
+  }
+  if (!has_type) lines.emplace_back("Content-Type:");
+  for (const std::string& line : lines) {
+    curl_slist* longer = curl_slist_append(headers_.get(), line.c_str());
+    if (longer == nullptr) return absl::ResourceExhaustedError("libcurl keeps no header");
+    static_cast<void>(headers_.release());
+    headers_.reset(longer);
+  }
+  curl_easy_setopt(handle_.get(), CURLOPT_HTTPHEADER, headers_.get());
+  return absl::OkStatus();
+}
+
+void CurlCall::PrepareMethod() {
+  CURL* handle = handle_.get();
+  if (request_.method == "HEAD") {
+    curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
+  } else if (!request_.body.empty() || MayHaveBody(request_.method)) {
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE,
+                     static_cast<curl_off_t>(request_.body.size()));
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, request_.body.c_str());
+    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  } else if (request_.method != "GET") {
+    curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  }
+}
+
+void CurlCall::PrepareTls(const CurlOptions& options) {
+  CURL* handle = handle_.get();
+  curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl_easy_setopt(handle, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  // This takes the place of the system's bundle, but not of the system's folder, which has the
+  // same.
+  if (!options.ca_file.empty()) {
+    curl_easy_setopt(handle, CURLOPT_CAINFO, options.ca_file.c_str());
+  }
+}
+
+void CurlCall::PrepareProxy(const CurlOptions& options) {
+  if (NeverProxied(request_.url)) {
+    // An empty name also keeps libcurl from looking at the environment.
+    curl_easy_setopt(handle_.get(), CURLOPT_PROXY, "");
+  } else if (!options.proxy.empty()) {
+    curl_easy_setopt(handle_.get(), CURLOPT_PROXY, options.proxy.c_str());
+  }
+}
+
+size_t CurlCall::OnHeader(char* data, size_t size, size_t count, void* self) {
+  auto& call = *static_cast<CurlCall*>(self);
+  const absl::string_view line = absl::StripAsciiWhitespace({data, size * count});
+  call.header_bytes_ += size * count;
+  if (call.header_bytes_ > kMaxHeaderBytes) {
+    call.too_large_ = true;
+    return 0;
+  }
+  if (absl::StartsWith(line, "HTTP/")) {  // What came before was "100 Continue" or the like.
+    call.response_.headers = Headers();
+    return size * count;
+  }
+  const size_t colon = line.find(':');
+  if (colon != absl::string_view::npos) {
+    call.response_.headers.Add(std::string(line.substr(0, colon)),
+                               std::string(absl::StripAsciiWhitespace(line.substr(colon + 1))));
+  }
+  return size * count;
+}
+
+size_t CurlCall::OnBody(char* data, size_t size, size_t count, void* self) {
+  auto& call = *static_cast<CurlCall*>(self);
+  if (call.response_.body.size() + size * count > call.max_body_) {
+    call.too_large_ = true;
+    return 0;
+  }
+  call.response_.body.append(data, size * count);
+  return size * count;
+}
+
+absl::StatusOr<Response> CurlCall::Finish(CURLcode code) {
+  if (code != CURLE_OK) return base::Annotate(ErrorOf(code), Target(request_));
+  long status = 0;
+  curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
+  response_.status = static_cast<int>(status);
+  return std::move(response_);
+}
+
+absl::Status CurlCall::ErrorOf(CURLcode code) const {
+  const std::string text = error_[0] != '\0' ? std::string(error_) : curl_easy_strerror(code);
+  if (too_large_) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the answer is larger than {} bytes", max_body_));
+  }
+  if (IsTlsRefusal(code, text)) {
+    return absl::FailedPreconditionError(fmt::format("no trust over TLS: {}", text));
+  }
+  // As long as it is not ready to send, nothing can have happened.
+  curl_off_t ready_us = 0;
+  curl_easy_getinfo(handle_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready_us);
+  switch (code) {
+    case CURLE_OPERATION_TIMEDOUT:
+      return ready_us == 0 ? absl::UnavailableError(fmt::format("not reached: {}", text))
+                           : absl::DeadlineExceededError(text);
+    case CURLE_URL_MALFORMAT:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      // The latter is also the code for an answer in no version of HTTP.
+      return ready_us == 0 ? absl::InvalidArgumentError(text) : absl::UnavailableError(text);
+    case CURLE_PARTIAL_FILE:
+      return absl::UnavailableError(fmt::format("the answer was cut short: {}", text));
+    default:
+      return absl::UnavailableError(text);
+  }
+}
 
 class CurlTransport::Impl {
  public:

@@ -1,8 +1,7 @@
-#include "lib/http/retry_after.h"
-
 #include <cstdint>
 
 #include "gtest/gtest.h"
+#include "lib/http/message.h"
 
 namespace spoke::http {
 namespace {

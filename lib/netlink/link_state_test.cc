@@ -1,8 +1,7 @@
-#include "lib/netlink/link_state.h"
-
 #include <linux/if_link.h>
 #include <linux/ip.h>
 
+#include "lib/netlink/link.h"
 #include "lib/netlink/message.h"
 #include "lib/netlink/recorded_messages.h"
 

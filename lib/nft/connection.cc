@@ -14,9 +14,7 @@
 #include "lib/netlink/request.h"
 #include "lib/nft/dump.h"
 #include "lib/nft/encode.h"
-#include "lib/nft/set_types.h"
-#include "lib/nft/text.h"
-#include "lib/nft/validity.h"
+#include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
 namespace {

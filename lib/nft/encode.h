@@ -4,6 +4,8 @@
 // and linux/netfilter/nf_tables.h.
 #pragma once
 
+#include <libnftnl/set.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -12,6 +14,14 @@
 #include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
+
+// What the kernel and nft(8) are told about a set, for encode.cc and connection.cc.
+
+// Returns the kernel's number (NFPROTO_INET).
+uint8_t FamilyNumber(Family family);
+
+// Fills in everything except names.
+void Describe(const Set& set, nftnl_set& out);
 
 // The most bytes of elements in a message. They fill several messages, since an attribute has 64
 // KiB at most.

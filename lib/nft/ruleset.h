@@ -2,6 +2,7 @@
 // into the kernel. Pure. The kernel's side of each is in linux/netfilter/nf_tables.h and nft(8).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
 
@@ -379,5 +381,38 @@ struct RuleReading {
   uint64_t packets = 0;
   uint64_t bytes = 0;
 };
+
+// The steps of a transaction in words, for errors.
+
+// Returns what a step does, in short: "add rule inet spoke forward".
+std::string TitleOf(const Step& step);
+// Returns the same with its number: "step 3 of 17, add rule inet spoke forward".
+std::string TitleOf(const Transaction& transaction, size_t index);
+
+// Checks for what the kernel would refuse, or misunderstand, whatever its tables hold.
+
+// The most that the kernel takes (NFT_RULE_MAXEXPRS, a set's key; NFT_NAME_MAXLEN counts the NUL).
+inline constexpr size_t kMaxExpressionsPerRule = 128;
+inline constexpr size_t kMaxKeyBytes = 64;
+inline constexpr size_t kMaxNameBytes = 255;
+// The longest comment of a rule, without the NUL.
+inline constexpr size_t kMaxCommentBytes = 127;
+
+// Returns the bytes of a field as a packet or the kernel has it, and of a key, each of whose parts
+// begins a register.
+size_t BytesOf(Field field);
+size_t BytesOf(const std::vector<Field>& key);
+
+// All of these return kInvalidArgument, with the reason.
+
+// Checks the name of a table, chain, set, counter or device.
+absl::Status CheckName(const std::string& name);
+absl::Status CheckRule(const Rule& rule);
+// Refuses a description that contradicts itself.
+absl::Status CheckSet(const Set& set);
+// Checks an element as far as can be told without the set.
+absl::Status CheckElement(const Element& element);
+// Checks lengths, and that an interval is in a set with intervals, and no other element is.
+absl::Status CheckFits(const Element& element, const Set& set);
 
 }  // namespace spoke::nft

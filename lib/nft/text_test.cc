@@ -1,6 +1,5 @@
-#include "lib/nft/text.h"
-
 #include "gtest/gtest.h"
+#include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
 namespace {

@@ -1,8 +1,7 @@
-#include "lib/nft/validity.h"
-
 #include <optional>
 
 #include "gtest/gtest.h"
+#include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
 namespace {

@@ -1,7 +1,7 @@
 #include "lib/node_api/assignments.h"
 
-#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/node_api/fields.h"
 
 namespace spoke::node_api {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
-#include "lib/node_api/bounds.h"
+#include "lib/node_api/fields.h"
 
 namespace google::protobuf {
 template <typename Element>

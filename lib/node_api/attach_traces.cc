@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {

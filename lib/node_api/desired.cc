@@ -1,7 +1,11 @@
 #include "lib/node_api/desired.h"
 
+#include <algorithm>
+
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/node_api/fields.h"
+#include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {
 namespace {
@@ -98,6 +102,48 @@ absl::StatusOr<ReclaimAnswer> FromWire(const v1::ReclaimAnswer& in) {
   ASSIGN_OR_RETURN(answer.agreed, RangesFromWire("agreed", in.agreed()));
   ASSIGN_OR_RETURN(answer.denied, RangesFromWire("denied", in.denied()));
   return answer;
+}
+
+using base::CutText;
+
+uint64_t Demand::pods() const {
+  uint64_t sum = 0;
+  for (const auto& [pod_namespace, pods] : waiting) sum += pods;
+  return sum;
+}
+
+void ToWire(const Demand& in, v1::Demand& out) {
+  for (const auto& [pod_namespace, pods] : in.waiting) {
+    v1::Demand::Waiting& waiting = *out.add_waiting();
+    waiting.set_pod_namespace(pod_namespace);
+    waiting.set_pods(pods);
+  }
+}
+
+Demand FromWire(const v1::Demand& in) {
+  Demand demand;
+  uint32_t left = kMaxWaitingPods;
+  for (const v1::Demand::Waiting& waiting : in.waiting()) {
+    const uint32_t pods = std::min(waiting.pods(), left);
+    if (pods == 0) continue;
+    const std::string pod_namespace = CutText(waiting.pod_namespace(), kMaxNameBytes);
+    if (demand.waiting.size() >= kMaxWaitingNamespaces && !demand.waiting.contains(pod_namespace)) {
+      continue;
+    }
+    demand.waiting[pod_namespace] += pods;
+    left -= pods;
+  }
+  return demand;
+}
+
+void ToWire(const Forecast& in, v1::Forecast& out) {
+  out.set_reason(CutText(in.reason, kMaxReasonBytesSaid));
+  out.set_eta_ms(absl::ToInt64Milliseconds(absl::Ceil(in.eta, absl::Milliseconds(1))));
+}
+
+Forecast FromWire(const v1::Forecast& in) {
+  return {.reason = CutText(in.reason(), kMaxReasonBytesTaken),
+          .eta = std::clamp(absl::Milliseconds(in.eta_ms()), absl::ZeroDuration(), kMaxForecast)};
 }
 
 }  // namespace spoke::node_api

@@ -4,7 +4,6 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/node_api/bounds.h"
 
 namespace spoke::node_api {
 

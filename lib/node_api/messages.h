@@ -10,7 +10,6 @@
 #include "lib/node_api/assignments.h"
 #include "lib/node_api/attach_traces.h"
 #include "lib/node_api/budgets.h"
-#include "lib/node_api/demand.h"
 #include "lib/node_api/desired.h"
 #include "lib/node_api/policy.h"
 #include "lib/node_api/probes.h"

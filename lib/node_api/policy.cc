@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lib/base/cut_text.h"
+#include "lib/base/utf8.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {

@@ -11,7 +11,7 @@
 #include <optional>
 #include <string>
 
-#include "lib/node_api/bounds.h"
+#include "lib/node_api/fields.h"
 
 namespace spoke::v1 {
 class CutCount;

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "fmt/core.h"
-#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {

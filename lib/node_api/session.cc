@@ -1,8 +1,8 @@
 #include "lib/node_api/session.h"
 
 #include "absl/strings/ascii.h"
-#include "lib/base/cut_text.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 #include "lib/node_api/fields.h"
 
 namespace spoke::node_api {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "lib/node_api/bounds.h"
+#include "lib/node_api/fields.h"
 
 namespace spoke::v1 {
 class TrafficReport;

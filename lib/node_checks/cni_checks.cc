@@ -6,7 +6,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/node_checks/checks.h"
-#include "lib/node_checks/facts/network_config.h"
+#include "lib/node_checks/facts/foreign_files.h"
 
 namespace spoke::node_checks {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "fmt/format.h"
 #include "lib/node_checks/checks.h"
-#include "lib/node_checks/facts/systemd_file.h"
+#include "lib/node_checks/facts/foreign_files.h"
 
 namespace spoke::node_checks {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "fmt/core.h"
-#include "lib/base/cut_text.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::rpc {
 namespace {

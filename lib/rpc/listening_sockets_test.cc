@@ -1,5 +1,3 @@
-#include "lib/rpc/listening_sockets.h"
-
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/rpc/bounded_server.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::rpc {

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
-#include "lib/tls/signing_request.h"
+#include "lib/tls/certificate.h"
 
 namespace spoke::tls {
 

@@ -2,7 +2,6 @@
 #include "gtest/gtest.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
-#include "lib/tls/signing_request.h"
 
 namespace spoke::tls {
 namespace {

@@ -9,7 +9,6 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
-#include "lib/tls/signing_request.h"
 #include "netagent/enroll/enrollment.h"
 
 namespace spoke::netagent {

@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
 #include "lib/tls/authority.h"
-#include "lib/tls/signing_request.h"
+#include "lib/tls/certificate.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/peer_gate.h"
 #include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
 #include "lib/telemetry/metrics.h"

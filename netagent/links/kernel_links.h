@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "lib/netlink/link_state.h"
+#include "lib/netlink/link.h"
 #include "lib/netlink/route.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"

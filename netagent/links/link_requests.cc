@@ -10,7 +10,6 @@
 #include "lib/ip/prefix.h"
 #include "lib/netlink/address.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/link_state.h"
 #include "lib/netlink/neighbour.h"
 #include "netagent/claims.h"
 #include "netagent/links/link_shaping.h"

@@ -9,7 +9,7 @@
 
 #include "cni-plugin/agent/request.h"
 #include "cni-plugin/config.h"
-#include "cni-plugin/json/utf8.h"
+#include "cni-plugin/json/json.h"
 #include "cni-plugin/result.h"
 #include "lib/base/check.h"
 #include "proto/spoke/v1/cni.pb.h"

@@ -10,9 +10,9 @@
 #include "lib/base/check.h"
 #include "lib/nft/firewall_dump.h"
 #include "lib/node_checks/examine.h"
-#include "lib/node_checks/facts/agent_settings.h"
+#include "lib/node_checks/facts/foreign_files.h"
 #include "lib/node_checks/facts/legacy_filter.h"
-#include "lib/node_checks/facts/mount_table.h"
+#include "lib/node_checks/facts/server_probe.h"
 
 namespace {
 

@@ -6,7 +6,6 @@
 #include "lib/base/check.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
-#include "lib/tls/signing_request.h"
 
 namespace tls = spoke::tls;
 

@@ -6,7 +6,7 @@
 #include "absl/time/clock.h"
 #include "lib/base/check.h"
 #include "lib/rpc/credentials.h"
-#include "lib/tls/signing_request.h"
+#include "lib/tls/certificate.h"
 
 namespace spoke::hostile {
 namespace {

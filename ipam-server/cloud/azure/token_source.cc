@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/http/retry_after.h"
+#include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -6,12 +6,16 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/store/etcd/testing/etcd_cluster.h"
+#include "ipam-server/store/migration.h"
+#include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "ipam-server/store/store_contract.h"
 #include "lib/os/subprocess.h"
+#include "tests/support/temp_dir.h"
 
 namespace spoke::ipam {
 namespace {
@@ -53,6 +57,34 @@ absl::StatusOr<int64_t> Put(Store& store, const std::string& key, const std::str
   const auto revisions = store.Commit(batch);
   if (!revisions.ok()) return revisions.status();
   return revisions->at(0);
+}
+
+TEST(EtcdStore, RecordsMoveFromSqliteToEtcdAndBack) {
+  const testing_support::TempDir directory;
+  const auto old_store = OpenSqliteStore(directory.path() + "/old.db").value();
+  std::vector<CompareAndPut> batch;
+  for (size_t i = 0; i < 3000; ++i) {
+    batch.push_back({.key = fmt::format("node/{:05}", i), .value = std::string(i % 700, 'x')});
+  }
+  batch.push_back({.key = std::string(kStoreKey), .value = EncodeStore({.store_id = "abc"})});
+  ASSERT_TRUE(old_store->Commit(batch).ok());
+  const auto quiet = [](std::string_view, int64_t) {};
+
+  const EtcdCluster cluster({.members = 3});
+  const auto etcd_store = EtcdStore::Open(OptionsOf(cluster)).value();
+  const auto there = MigrateStore(*old_store, *etcd_store, absl::Now(), quiet);
+  ASSERT_TRUE(there.ok()) << there.status();
+  EXPECT_EQ(there->records, 3001);
+  EXPECT_TRUE(CheckNotMoved(*etcd_store).ok());
+  EXPECT_FALSE(CheckNotMoved(*old_store).ok());
+
+  const auto new_store = OpenSqliteStore(directory.path() + "/new.db").value();
+  const auto back = MigrateStore(*etcd_store, *new_store, absl::Now(), quiet);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->records, 3001);
+  EXPECT_EQ(new_store->Get("node/02999")->value().value, std::string(2999 % 700, 'x'));
+  EXPECT_EQ(DecodeStore(new_store->Get(kStoreKey)->value().value)->epoch, 2 * kMigrationRaise);
+  EXPECT_FALSE(CheckNotMoved(*etcd_store).ok());
 }
 
 TEST(EtcdStore, ASecondServerIsToldWhoLeadsAndWinsOnceTheFirstHasGone) {

@@ -12,7 +12,7 @@
 #include "fmt/core.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/queueing/ticks.h"
+#include "lib/netlink/queueing/qdisc.h"
 
 namespace spoke::netlink {
 namespace {

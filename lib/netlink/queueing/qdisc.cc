@@ -10,7 +10,6 @@
 #include "fmt/core.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/queueing/ticks.h"
 
 namespace spoke::netlink {
 namespace {

@@ -1,9 +1,8 @@
-#include "lib/node_checks/facts/agent_settings.h"
-
 #include <optional>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/node_checks/facts/server_probe.h"
 #include "lib/os/file.h"
 
 namespace spoke::node_checks {

@@ -1,9 +1,8 @@
 // Tests of others' files: network configurations, systemd's files, the table of mounts.
+#include "lib/node_checks/facts/foreign_files.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/node_checks/facts/mount_table.h"
-#include "lib/node_checks/facts/network_config.h"
-#include "lib/node_checks/facts/systemd_file.h"
 
 namespace spoke::node_checks {
 namespace {

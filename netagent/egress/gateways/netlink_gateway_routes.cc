@@ -14,7 +14,6 @@
 #include "lib/netlink/address.h"
 #include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/link_state.h"
 #include "lib/netlink/route.h"
 #include "lib/netlink/rule.h"
 #include "netagent/claims.h"

@@ -9,8 +9,7 @@
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/nft/text.h"
-#include "lib/nft/validity.h"
+#include "lib/nft/ruleset.h"
 
 namespace spoke::netagent {
 namespace {

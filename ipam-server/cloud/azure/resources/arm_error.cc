@@ -11,7 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "ipam-server/json/json_text.h"
-#include "lib/http/retry_after.h"
+#include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -1,11 +1,14 @@
-#include "lib/node_checks/facts/systemd_file.h"
+#include "lib/node_checks/facts/foreign_files.h"
 
 #include <fnmatch.h>
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
+#include "nlohmann/json.hpp"
 
 namespace spoke::node_checks {
 namespace {
@@ -51,6 +54,62 @@ std::vector<std::string> WordsOf(std::string_view text) {
     words.emplace_back(text.substr(0, end));
     text.remove_prefix(end);
   }
+}
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kList = ".conflist";
+
+bool EndsIn(std::string_view name, std::string_view end) {
+  return name.size() >= end.size() && name.substr(name.size() - end.size()) == end;
+}
+
+std::string TextOf(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+NetworkConfig Unusable(NetworkConfig config, std::string problem) {
+  config.problem = std::move(problem);
+  return config;
+}
+
+std::vector<std::string_view> WordsOf(std::string_view text, char between) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(between), text.size());
+    if (end > 0) words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+bool HasOption(std::string_view options, std::string_view option) {
+  const auto words = WordsOf(options, ',');
+  return std::find(words.begin(), words.end(), option) != words.end();
+}
+
+// The kernel writes blanks and backslashes as "\040": three octal digits.
+std::string Unescaped(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto is_octal = [&](size_t at) { return text[at] >= '0' && text[at] <= '7'; };
+    if (text[i] == '\\' && i + 3 < text.size() && is_octal(i + 1) && is_octal(i + 2) &&
+        is_octal(i + 3)) {
+      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                               (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+bool IsAbove(std::string_view point, std::string_view path) {
+  if (point == "/") return true;
+  return path.substr(0, point.size()) == point &&
+         (path.size() == point.size() || path[point.size()] == '/');
 }
 
 }  // namespace
@@ -125,6 +184,53 @@ bool MatchesPodLink(const std::vector<SystemdSetting>& settings, std::string_vie
     // for met.
   }
   return has_match;
+}
+
+bool IsNetworkConfigName(std::string_view name) {
+  return EndsIn(name, ".conf") || EndsIn(name, kList) || EndsIn(name, ".json");
+}
+
+NetworkConfig ReadNetworkConfig(std::string_view name, std::string_view text) {
+  NetworkConfig config;
+  const Json value = Json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) return Unusable(config, "is not JSON");
+  if (!value.is_object()) return Unusable(config, "is not a JSON object");
+  config.network = TextOf(value, "name");
+  if (!EndsIn(name, kList)) {
+    config.plugins = {TextOf(value, "type")};
+    if (config.plugin().empty()) return Unusable(config, "names no \"type\"");
+    config.usable = true;
+    return config;
+  }
+  const auto plugins = value.find("plugins");
+  if (plugins == value.end() || !plugins->is_array() || plugins->empty()) {
+    return Unusable(config, "has no \"plugins\"");
+  }
+  for (const Json& plugin : *plugins) {
+    std::string type = plugin.is_object() ? TextOf(plugin, "type") : "";
+    if (type.empty()) return Unusable(config, "has a plugin without \"type\"");
+    config.plugins.push_back(std::move(type));
+  }
+  if (config.network.empty()) return Unusable(config, "has no \"name\"");
+  config.usable = true;
+  return config;
+}
+
+std::optional<Mount> FindMount(std::string_view mount_info, std::string_view path) {
+  std::optional<Mount> found;
+  for (const std::string_view line : WordsOf(mount_info, '\n')) {
+    // A line is ID PARENT DEVICE ROOT POINT OPTIONS [OPTIONAL...] - TYPE SOURCE SUPER-OPTIONS.
+    const std::vector<std::string_view> words = WordsOf(line, ' ');
+    const auto dash = std::find(words.begin(), words.end(), "-");
+    if (dash - words.begin() < 6 || words.end() - dash < 3) continue;
+    Mount mount{.point = Unescaped(words[4]), .file_system = std::string(dash[1])};
+    if (!IsAbove(mount.point, path)) continue;
+    if (found && mount.point.size() < found->point.size()) continue;
+    mount.read_only =
+        HasOption(words[5], "ro") || (words.end() - dash > 3 && HasOption(dash[3], "ro"));
+    found = std::move(mount);
+  }
+  return found;
 }
 
 }  // namespace spoke::node_checks

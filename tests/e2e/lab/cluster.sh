@@ -21,6 +21,7 @@ LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
 LAB_STORE=/var/lib/spoke/ipam.db  # On the server's machine.
+LAB_STORE_CONFIG=                # Where it is, as the configuration says it; empty: in LAB_STORE.
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
 LAB_AGENT_UNDER=()   # The program that executes the agent, with its arguments; see contained.sh.
 LAB_MACHINES=("$LAB_CONTROL" "${LAB_NODES[@]}")
@@ -125,13 +126,13 @@ lab_use_azure() {
 
 # lab_server_start: starts the server, or starts it again after it was killed.
 lab_server_start() {
-  local program
+  local program store=${LAB_STORE_CONFIG:-"{sqlite: $LAB_STORE}"}
   program=$(lab_bin spoke-ipam-server) || return 1
   _lab_install_tls "$LAB_CONTROL" server || return 1
   lab_node_write "$LAB_CONTROL" /etc/spoke/ipam-server.yaml <<CONFIG || return 1
 listen: {agents: "${LAB_ADDRESSES[$LAB_CONTROL]}:$LAB_SERVER_PORT", admin: "unix:$LAB_ADMIN_SOCKET"}
 tls: {ca: /etc/spoke/tls/ca.crt, certificate: /etc/spoke/tls/server.crt, key: /etc/spoke/tls/server.key}
-store: {sqlite: $LAB_STORE}
+store: $store
 $(_lab_cloud_config)
 pools:
   - $LAB_POOL

@@ -32,6 +32,8 @@ namespace {
 // Between two campaigns that failed: for the mirror to hear who leads, or for etcd to come back.
 constexpr int64_t kCampaignPauseMs = 50;
 constexpr int64_t kSecondMs = 1000;
+// A mirror that is not known to be complete for so long.
+constexpr absl::Duration kBehind = absl::Seconds(10);
 
 LeadershipSample SampleOf(const etcd::Mirror& mirror) {
   const etcd::MirrorStats stats = mirror.stats();
@@ -40,7 +42,8 @@ LeadershipSample SampleOf(const etcd::Mirror& mirror) {
           .mirror = LeadershipSample::Mirror{.records = stats.records,
                                              .revision = stats.revision,
                                              .full_reads = stats.full_reads,
-                                             .broken_watches = stats.broken_watches}};
+                                             .broken_watches = stats.broken_watches,
+                                             .age = stats.age}};
 }
 
 // What a standby serves; all of it ends before the server that leads opens the same ports.
@@ -125,6 +128,7 @@ class Candidate {
   int64_t campaign_ms_ = 0;     // The next one; not before.
   int64_t second_ms_ = 0;       // When EverySecond() is due.
   bool name_taken_ = false;     // That was said.
+  bool behind_ = false;         // Likewise.
 };
 
 absl::StatusOr<Led> Candidate::Run() {
@@ -227,6 +231,14 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   second_ms_ = now_ms + kSecondMs;
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
   NoteMark(led_for);
+  const absl::Duration age = mirror_->stats().age;
+  if (std::exchange(behind_, age > kBehind) != (age > kBehind)) {
+    if (behind_) {
+      edges_.log.Warn("standby_behind", {{"leader", leader.record.name}, {"age", absl::FormatDuration(age)}});
+    } else {
+      edges_.log.Info("standby_follows", {{"leader", leader.record.name}});
+    }
+  }
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;

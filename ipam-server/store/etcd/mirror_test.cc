@@ -229,6 +229,20 @@ TEST(Mirror, ReadsEverythingAgainWhereItsHistoryWasCompacted) {
   EXPECT_EQ(mirror->stats().full_reads, 2);
 }
 
+// The member that it watches is silent, which a watch does not notice for long.
+TEST(Mirror, KnowsThatNobodyLeadsThoughItsMemberIsSilent) {
+  EtcdCluster cluster({.members = 3});
+  auto store = OpenStore(cluster);
+  const auto mirror = OpenMirror(cluster);
+  cluster.Stop(0);
+  absl::SleepFor(absl::Seconds(3));  // A new leader among the members.
+  const absl::Time begun = absl::Now();
+  store.reset();
+  EXPECT_TRUE(AwaitVacancy(*mirror, kLong));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(8)) << "a ping would be missed after 12 s";
+  cluster.Continue(0);
+}
+
 TEST(Mirror, EndsWhileItsMembersAreAway) {
   EtcdCluster cluster;
   auto store = OpenStore(cluster);

@@ -26,7 +26,7 @@ constexpr CallTime kCheckTime{.attempt = absl::Milliseconds(500), .patience = ab
 Leader LeaderOf(const mvccpb::KeyValue& found) {
   return {.record = DecodeLeader(found.value()),
           .revision = found.mod_revision(),
-          .begun = found.create_revision()};
+          .lease = found.lease()};
 }
 
 }  // namespace

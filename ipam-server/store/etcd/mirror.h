@@ -27,7 +27,7 @@ namespace spoke::ipam::etcd {
 struct Leader {
   LeaderRecord record;
   int64_t revision = 0;  // Of the key: LeadershipSettings::depose. Rises with each raised fence.
-  int64_t begun = 0;     // The revision in which it became the leader.
+  int64_t lease = 0;     // Of its leadership: another one for each leader and each time it leads.
 
   bool operator==(const Leader&) const = default;
 };

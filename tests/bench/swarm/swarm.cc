@@ -23,12 +23,13 @@ std::string KindOf(const grpc::Status& status) {
 
 Swarm::Swarm(const Options& options)
     : options_(options),
-      ledger_(absl::ToInt64Nanoseconds(options_.cooldown)),
+      ledger_(absl::ToInt64Nanoseconds(options_.cooldown), options_.memory),
       budget_reports_(options_.budget_refresh, options_.seed),
       random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
-        std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this),
+        std::make_unique<Agent>(SimNode(options_.first + i, options_.reporting, ledger_),
+                                options_.target, *this),
         options_.reconnect);
   }
 }
@@ -121,7 +122,7 @@ void Swarm::Connect(const Due& due) {
 }
 
 void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) {
-  Entry& entry = agents_[agent.index()];
+  Entry& entry = EntryOf(agent);
   const bool welcomed = entry.welcomed.exchange(0) != 0;
   if (welcomed) --connected_;
   if (entry.synced.exchange(0) != 0) --synced_;
@@ -131,18 +132,67 @@ void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::St
   if (stopping_) return;
   ++ends_[KindOf(why)];
   const netagent::StreamEnd end{welcomed, absl::Nanoseconds(NowNs() - entry.last_attempt)};
+  const absl::Duration delay = DelayAfter(entry, end);
+  due_.push({NowNs() + absl::ToInt64Nanoseconds(delay), IndexOf(agent)});
+}
+
+// A server that an agent has lost is asked again before the others: it may only have restarted.
+absl::Duration Swarm::DelayAfter(Entry& entry, const netagent::StreamEnd& end) {
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
-  const absl::Duration delay = entry.reconnect.After(end, jitter(random_));
-  due_.push({NowNs() + absl::ToInt64Nanoseconds(delay), agent.index()});
+  const size_t servers = options_.target.servers.size();
+  if (!end.welcomed && ++entry.refused % servers != 0) {
+    entry.agent->TurnToNextServer();
+    return kNextServer * jitter(random_);
+  }
+  if (end.welcomed) entry.refused = 0;
+  if (!end.welcomed) entry.agent->TurnToNextServer();
+  return entry.reconnect.After(end, jitter(random_));
 }
 
 void Swarm::OnWelcomed(Agent& agent) {
-  if (agents_[agent.index()].welcomed.exchange(NowNs()) == 0) ++connected_;
+  if (EntryOf(agent).welcomed.exchange(NowNs()) == 0) ++connected_;
 }
 
 void Swarm::OnSynced(Agent& agent) {
   int64_t never = 0;
-  if (agents_[agent.index()].synced.compare_exchange_strong(never, NowNs())) ++synced_;
+  if (EntryOf(agent).synced.compare_exchange_strong(never, NowNs())) ++synced_;
+}
+
+void Swarm::OnAcknowledged(Agent& agent, int64_t sent) {
+  const int64_t struck = struck_;
+  if (struck == 0) return;
+  Entry& entry = EntryOf(agent);
+  const int64_t now = NowNs();
+  const int64_t waited = now - std::max(struck, sent);
+  int64_t longest = entry.longest_wait;
+  while (waited > longest && !entry.longest_wait.compare_exchange_weak(longest, waited)) {
+  }
+  int64_t none = 0;
+  if (sent < struck || !entry.next_wait.compare_exchange_strong(none, now - struck)) return;
+  ++answered_;
+  int64_t first = first_wait_;
+  while ((first == 0 || now - struck < first) &&
+         !first_wait_.compare_exchange_weak(first, now - struck)) {
+  }
+}
+
+int64_t Swarm::Strike() {
+  struck_ = 0;  // What arrives meanwhile counts for nothing.
+  for (Entry& entry : agents_) entry.next_wait = entry.longest_wait = 0;
+  first_wait_ = 0;
+  answered_ = 0;
+  const int64_t now = NowNs();
+  struck_ = now;
+  return now;
+}
+
+std::vector<Swarm::Wait> Swarm::waits() const {
+  std::vector<Wait> all;
+  all.reserve(agents_.size());
+  for (const Entry& entry : agents_) {
+    all.push_back({.next = entry.next_wait, .longest = entry.longest_wait});
+  }
+  return all;
 }
 
 void Swarm::ForgetSyncs() {

@@ -29,14 +29,19 @@ class Swarm final : public AgentEvents {
   struct Options {
     Agent::Target target;
     uint32_t agents = 0;
+    uint32_t first = 0;  // The number of the first node, where several swarms share a cluster.
     SimNode::Reporting reporting;
-    netagent::ReconnectSettings reconnect;  // Agents come back exactly as real ones do.
+    // Agents come back exactly as real ones do. With several servers, one that has not welcomed an
+    // agent is followed by the next within kNextServer, until each has been tried.
+    netagent::ReconnectSettings reconnect;
     // The server's cooldown, to be watched; zero: not watched.
     absl::Duration cooldown;
     uint64_t seed = 0;
     // The period in which each reports what it uses of budgets; zero: never.
     absl::Duration budget_refresh;
+    Ledger::Memory memory = Ledger::Memory::kNone;
   };
+  static constexpr absl::Duration kNextServer = absl::Milliseconds(50);
 
   explicit Swarm(const Options& options);
   Swarm(const Swarm&) = delete;
@@ -75,6 +80,22 @@ class Swarm final : public AgentEvents {
   };
   std::vector<Progress> progress() const;
 
+  // Begins to measure how long agents wait for acknowledgements, from now on: something is about to
+  // happen to the servers. Returns NowNs().
+  int64_t Strike();
+  // In nanoseconds.
+  struct Wait {
+    // From Strike() to the first acknowledgement of a write that was sent after it; 0: none yet.
+    int64_t next = 0;
+    // The longest that a write has waited of those acknowledged since: after Strike(), and after
+    // it was sent.
+    int64_t longest = 0;
+  };
+  std::vector<Wait> waits() const;
+  // Returns the least `next` of all agents, and how many agents have one.
+  int64_t first_wait() const { return first_wait_.load(); }
+  uint32_t answered() const { return answered_.load(); }
+
   uint64_t attempts() const { return attempts_.load(); }
   // Returns how streams ended, by gRPC's message, with what differs from stream to stream left out.
   std::map<std::string, uint64_t> ends() const;
@@ -88,6 +109,7 @@ class Swarm final : public AgentEvents {
   void OnWelcomed(Agent& agent) override;
   void OnSynced(Agent& agent) override;
   void OnLatency(int64_t nanoseconds) override { latencies_.Add(nanoseconds); }
+  void OnAcknowledged(Agent& agent, int64_t sent) override;
 
  private:
   struct Entry {
@@ -99,6 +121,9 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> last_attempt{0};
     std::atomic<int64_t> welcomed{0};
     std::atomic<int64_t> synced{0};
+    std::atomic<int64_t> next_wait{0};
+    std::atomic<int64_t> longest_wait{0};
+    size_t refused = 0;  // The servers that have not welcomed it since the last pause; guarded.
     netagent::Reconnect reconnect;  // The state of reconnecting, guarded by mutex_.
   };
   struct Due {
@@ -107,10 +132,16 @@ class Swarm final : public AgentEvents {
     bool operator>(const Due& other) const { return at > other.at; }
   };
 
+  size_t IndexOf(const Agent& agent) const { return agent.index() - options_.first; }
+  Entry& EntryOf(const Agent& agent) { return agents_[IndexOf(agent)]; }
+
   void Run();
   // Waits until something is due, to connect or to be destroyed; false when it is time to go.
   bool Next(std::vector<Due>& connect);
   void Connect(const Due& due);
+  // How long the agent waits before it tries again, after an attempt that ended so.
+  absl::Duration DelayAfter(Entry& entry, const netagent::StreamEnd& end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   Ledger ledger_;
@@ -121,6 +152,9 @@ class Swarm final : public AgentEvents {
   std::atomic<uint32_t> connected_{0};
   std::atomic<uint64_t> attempts_{0};
   std::atomic<int64_t> start_lag_{0};
+  std::atomic<int64_t> struck_{0};  // When Strike() was called; 0: never.
+  std::atomic<int64_t> first_wait_{0};
+  std::atomic<uint32_t> answered_{0};
 
   mutable absl::Mutex mutex_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);

@@ -34,6 +34,10 @@ struct Change {
   uint64_t value() const { return ends ? 0 : generation; }
 };
 
+void Say(std::string text, Verdict& verdict) {
+  if (verdict.first.size() < kTextsKept) verdict.first.push_back(std::move(text));
+}
+
 // One address's events, in order.
 class Register {
  public:
@@ -167,9 +171,7 @@ class Register {
     return fmt::format("node {} and assignment {}", stored->node, stored->generation);
   }
 
-  void Say(std::string text) {
-    if (verdict_.first.size() < kTextsKept) verdict_.first.push_back(std::move(text));
-  }
+  void Say(std::string text) { ha::Say(std::move(text), verdict_); }
 
   const ip::Address address_;
   Verdict& verdict_;
@@ -192,6 +194,14 @@ Verdict CheckHistory(std::vector<Event> events, const std::vector<Reading>& read
     one.FindDoubled();
     for (const Reading& reading : readings) one.Compare(reading);
     first = end;
+  }
+  for (const Reading& reading : readings) {
+    verdict.doubled += reading.doubled.size();
+    for (const ip::Address& address : reading.doubled) {
+      Say(fmt::format("doubled: {} is stored for two nodes, read at {} to {} ns",
+                      address.ToString(), reading.from, reading.to),
+          verdict);
+    }
   }
   return verdict;
 }

@@ -60,10 +60,11 @@ struct Reading {
   int64_t from = 0;
   int64_t to = 0;
   absl::flat_hash_map<ip::Address, Stored, ip::AddressHash> addresses = {};
+  std::vector<ip::Address> doubled = {};  // What it had for two nodes.
 };
 
 struct Verdict {
-  uint64_t doubled = 0;  // Times that a node came to hold what another held.
+  uint64_t doubled = 0;  // Times that a node came to hold what another held, or was stored to.
   uint64_t lost = 0;     // What was acknowledged, and is not there.
   // What was looked at: a history without content has no faults either.
   uint64_t holds = 0;              // Intervals in which a node held an address.

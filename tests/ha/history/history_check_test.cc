@@ -140,6 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
              InUseAnd({Of(Kind::kEndBegun, 1, 31, 7), Of(Kind::kEndStored, 1, 35, 7),
                        Of(Kind::kUseBegun, 1, 38, 9)}),
              {ReadingOf(40, 50, Stored{1, 9})}},
+        Case{"StoredForTwoNodes", {}, {Reading{.from = 40, .to = 50, .doubled = {kB}}}, 1},
         Case{"EachReadingIsJudged",
              kInUse,
              {ReadingOf(40, 50, Stored{1}), ReadingOf(60, 70, Stored{1, 7}),

@@ -69,6 +69,16 @@ void Agent::TurnToNextServer() {
   server_ = (server_ + 1) % target_.servers.size();
 }
 
+void Agent::TurnTo(size_t server) {
+  absl::MutexLock lock(&mutex_);
+  server_ = server;
+}
+
+size_t Agent::server() const {
+  absl::MutexLock lock(&mutex_);
+  return server_;
+}
+
 void Agent::Cancel() {
   absl::MutexLock lock(&mutex_);
   if (stream_ != nullptr) stream_->Cancel();
@@ -96,7 +106,8 @@ void Agent::OnRead(const v1::ServerMessage& message) {
   }
   if (message.has_welcome()) events_.OnWelcomed(*this);
   for (const int64_t latency : outcome.latencies) events_.OnLatency(latency);
-  if (outcome.written >= 0) events_.OnAcknowledged(*this, outcome.written);
+  if (outcome.written >= 0)
+    events_.OnAcknowledged(*this, {.sent = outcome.written, .wanted = outcome.wanted});
 }
 
 void Agent::OnWritten() {

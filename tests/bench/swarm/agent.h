@@ -38,8 +38,12 @@ class AgentEvents {
   // An acknowledgement of state was written while the node had as many addresses as were wanted.
   virtual void OnSynced(Agent& agent) = 0;
   virtual void OnLatency(int64_t nanoseconds) = 0;
-  // The server has acknowledged a write, a report or a hello, which was sent at `sent` (NowNs()).
-  virtual void OnAcknowledged(Agent& agent, int64_t sent) = 0;
+  // The server has acknowledged a write, a report or a hello.
+  struct Acknowledged {
+    int64_t sent = 0;     // When it was sent (NowNs()).
+    int64_t wanted = -1;  // Since when what it says had waited; -1: it says that nothing is new.
+  };
+  virtual void OnAcknowledged(Agent& agent, const Acknowledged& what) = 0;
 };
 
 // The agent. Thread-safe. Owns its node; borrows the events.
@@ -59,8 +63,10 @@ class Agent {
   // Opens a stream to the server that is next. There must be none. Errors: what is wrong with the
   // TLS files.
   absl::Status Connect();
-  // Has the next Connect() go to the next server of the list.
+  // Has the next Connect() go to the next server of the list, or to that one.
   void TurnToNextServer();
+  void TurnTo(size_t server);
+  size_t server() const;
   void Cancel();
 
   // Sends what the node says of budgets now; false when there is nothing to say.
@@ -87,7 +93,7 @@ class Agent {
   const Target& target_;
   AgentEvents& events_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   SimNode node_ ABSL_GUARDED_BY(mutex_);
   size_t server_ ABSL_GUARDED_BY(mutex_) = 0;  // The index of the server that Connect() takes.
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // The stream while it can be written to.

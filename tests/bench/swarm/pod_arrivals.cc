@@ -33,7 +33,7 @@ void PodArrivals::Run(uint32_t pods_a_second) {
     }
     const auto due = static_cast<uint64_t>(static_cast<double>(NowNs() - started) / 1e9 * rate);
     for (; sent < due; ++sent) {
-      const bool runs = swarm_.agent(next_).WithNode([](SimNode& node) { return node.RunPod(); });
+      const bool runs = swarm_.RunPod(next_);
       next_ = (next_ + 1) % swarm_.size();
       ++(runs ? arrived_ : failed_);
     }

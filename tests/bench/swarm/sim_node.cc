@@ -51,7 +51,7 @@ std::string ContainerOf(uint32_t node, uint64_t generation) {
 
 void SimNode::Greet(v1::Hello& out, int64_t now) {
   welcomed_ = told_ = false;
-  greeted_at_ = now;
+  greeted_at_ = now_ = now;
   for (const Operation& operation : queued_) NoteOperation(operation, Step::kBegun, now);
   budgets_.BeginStream();
   desired_version_ = last_sequence_ = acknowledged_ = 0;
@@ -73,6 +73,7 @@ void SimNode::Greet(v1::Hello& out, int64_t now) {
 }
 
 void SimNode::Take(const v1::ServerMessage& message, int64_t now, Outcome& out) {
+  now_ = now;
   TakeOne(message, now, out);
   StartWaiting();
 }
@@ -85,8 +86,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
   }
   switch (message.message_case()) {
     case v1::ServerMessage::kWelcome:
-      out.written = greeted_at_;
-      return TakeWelcome(message.welcome(), now);
+      return TakeWelcome(message.welcome(), now, out);
     case v1::ServerMessage::kDesired:
       return TakeDesired(message.desired(), now, out);
     case v1::ServerMessage::kReportAck:
@@ -114,7 +114,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
 }
 
 // Welcome follows once what Hello said is durable, so all that was open is settled by it.
-void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now) {
+void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out) {
   if (welcomed_) Complain("welcome_again", "a second Welcome on one stream");
   if (welcome.session_epoch() <= session_epoch_) {
     Complain("stale_epoch",
@@ -129,7 +129,11 @@ void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now) {
   open.insert(open.end(), queued_.begin(), queued_.end());
   unacknowledged_.clear();
   queued_.clear();
-  for (const Operation& operation : open) Settle(operation, now);
+  out.written = greeted_at_;
+  for (const Operation& operation : open) {
+    NoteWaited(operation, out);
+    Settle(operation, now);
+  }
 }
 
 void SimNode::TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out) {
@@ -218,6 +222,7 @@ void SimNode::TakeReportAck(uint64_t sequence, int64_t now, Outcome& out) {
     out.written = report.sent_at;
     for (const Operation& operation : report.operations) {
       out.latencies.push_back(now - report.sent_at);
+      NoteWaited(operation, out);
       Settle(operation, now);
     }
   }
@@ -278,7 +283,8 @@ void SimNode::TakeInventory(uint64_t id, Outcome& out) const {
 
 bool SimNode::Assign() { return AssignNext() != nullptr; }
 
-bool SimNode::RunPod() {
+bool SimNode::RunPod(int64_t now) {
+  now_ = now;
   Held* held = AssignNext();
   if (held != nullptr) held->brief = true;
   return held != nullptr;
@@ -311,9 +317,18 @@ void SimNode::StartWaiting() {
   while (waiting_pods_ > 0 && Assign()) --waiting_pods_;
 }
 
+void SimNode::NoteWaited(const Operation& operation, Outcome& out) {
+  out.wanted = out.wanted < 0 ? operation.wanted : std::min(out.wanted, operation.wanted);
+}
+
+int64_t SimNode::waits_since() const {
+  if (!welcomed_) return greeted_at_;
+  return unacknowledged_.empty() ? -1 : unacknowledged_.front().sent_at;
+}
+
 void SimNode::Queue(Kind kind, uint32_t slot) {
   held_[slot].settled = false;
-  queued_.push_back({kind, slot});
+  queued_.push_back({kind, slot, now_});
 }
 
 void SimNode::Settle(const Operation& operation, int64_t now) {
@@ -353,6 +368,7 @@ void SimNode::NoteMissing(const ip::Address& address, int64_t now) const {
 }
 
 void SimNode::FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms) {
+  now_ = now;
   out.Clear();
   out.set_sequence(++last_sequence_);
   Report& report = unacknowledged_.emplace_back();

@@ -72,6 +72,8 @@ class SimNode {
     // When the write was sent that this acknowledges: a report, or the hello; -1: it acknowledges
     // none.
     int64_t written = -1;
+    // Since when the first of the operations that it acknowledges had waited; -1: there is none.
+    int64_t wanted = -1;
   };
   void Take(const v1::ServerMessage& message, int64_t now, Outcome& out);
 
@@ -79,7 +81,7 @@ class SimNode {
   bool Assign();
   // Assigns the next available address to a pod that ends once that is acknowledged; returns false
   // when there is none.
-  bool RunPod();
+  bool RunPod(int64_t now);
   // Assigns each of `pods` an address, gives it back once that is acknowledged, and so on. Returns
   // how many found an available address. With kWaits they wait for one, now and later, where
   // otherwise having none is a fault.
@@ -107,6 +109,11 @@ class SimNode {
   bool synced() const { return welcomed_ && told_; }
   // Returns whether nothing waits to be said or acknowledged.
   bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
+  // Returns when the oldest report that is not acknowledged was sent, and the hello if that is not
+  // answered; -1: nothing waits for an answer.
+  int64_t waits_since() const;
+  // Returns whether it has something to say that the server has not acknowledged.
+  bool IsUrgent() const { return !queued_.empty() || !unacknowledged_.empty(); }
   // Returns the number of addresses it may assign or has assigned.
   size_t usable() const;
   size_t Count(Use use) const;
@@ -123,7 +130,8 @@ class SimNode {
   enum class Kind : uint8_t { kAssign, kRelease };
   struct Operation {
     Kind kind;
-    uint32_t slot;  // The index into held_.
+    uint32_t slot;   // The index into held_.
+    int64_t wanted;  // The time when it came up.
   };
   struct Report {
     uint64_t sequence;
@@ -132,7 +140,7 @@ class SimNode {
   };
 
   void TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& out);
-  void TakeWelcome(const v1::Welcome& welcome, int64_t now);
+  void TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out);
   void TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out);
   void TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now);
   void TakeRemoved(const v1::IpConfiguration& removed, int64_t now);
@@ -144,6 +152,7 @@ class SimNode {
   void TakeInventory(uint64_t id, Outcome& out) const;
 
   Held* AssignNext();
+  static void NoteWaited(const Operation& operation, Outcome& out);
   void Queue(Kind kind, uint32_t slot);
   void Settle(const Operation& operation, int64_t now);
   // Notes in the history that an operation is about to be said, or acknowledged.
@@ -176,6 +185,7 @@ class SimNode {
   Patience patience_ = Patience::kNone;
   size_t waiting_pods_ = 0;  // The pods that wait for an available address.
 
+  int64_t now_ = 0;  // The latest time that was told.
   int64_t greeted_at_ = 0;
   // Whether the present stream is welcomed.
   bool welcomed_ = false;

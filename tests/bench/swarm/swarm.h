@@ -31,8 +31,8 @@ class Swarm final : public AgentEvents {
     uint32_t agents = 0;
     uint32_t first = 0;  // The number of the first node, where several swarms share a cluster.
     SimNode::Reporting reporting;
-    // Agents come back exactly as real ones do. With several servers, one that has not welcomed an
-    // agent is followed by the next within kNextServer, until each has been tried.
+    // Agents come back exactly as real ones do. With several servers, of which one leads and takes
+    // connections, they do what real ones do in a simpler way: see kNextServer and kSlow.
     netagent::ReconnectSettings reconnect;
     // The server's cooldown, to be watched; zero: not watched.
     absl::Duration cooldown;
@@ -41,7 +41,16 @@ class Swarm final : public AgentEvents {
     absl::Duration budget_refresh;
     Ledger::Memory memory = Ledger::Memory::kNone;
   };
+  // The time within which the next server follows one that has not welcomed an agent, until each
+  // has been tried; and in which one that has something to say begins.
   static constexpr absl::Duration kNextServer = absl::Milliseconds(50);
+  // The pause, up to three times as long, before an agent that has something to say tries all of
+  // them again.
+  static constexpr absl::Duration kHurryPause = absl::Milliseconds(100);
+  // The time after which an agent that waits for an answer looks for another server that takes
+  // connections. It looks at the port, and moves; a real one keeps its stream until the other
+  // server has finished the handshake.
+  static constexpr absl::Duration kSlow = absl::Seconds(1);
 
   explicit Swarm(const Options& options);
   Swarm(const Swarm&) = delete;
@@ -60,6 +69,10 @@ class Swarm final : public AgentEvents {
   size_t size() const { return agents_.size(); }
   Agent& agent(size_t index) { return *agents_[index].agent; }
   const Ledger& ledger() const { return ledger_; }
+
+  // Has a pod come to the agent's node, and go as soon as that is acknowledged. False: there is no
+  // address for it.
+  bool RunPod(size_t index);
 
   // Counts, from now on, only streams that are welcomed later as synced.
   void ForgetSyncs();
@@ -87,8 +100,8 @@ class Swarm final : public AgentEvents {
   struct Wait {
     // From Strike() to the first acknowledgement of a write that was sent after it; 0: none yet.
     int64_t next = 0;
-    // The longest that a write has waited of those acknowledged since: after Strike(), and after
-    // it was sent.
+    // The longest that something new waited to be acknowledged, of what has been since: after
+    // Strike(), and after it came up. 0: nothing has.
     int64_t longest = 0;
   };
   std::vector<Wait> waits() const;
@@ -109,7 +122,7 @@ class Swarm final : public AgentEvents {
   void OnWelcomed(Agent& agent) override;
   void OnSynced(Agent& agent) override;
   void OnLatency(int64_t nanoseconds) override { latencies_.Add(nanoseconds); }
-  void OnAcknowledged(Agent& agent, int64_t sent) override;
+  void OnAcknowledged(Agent& agent, const Acknowledged& what) override;
 
  private:
   struct Entry {
@@ -123,8 +136,11 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> synced{0};
     std::atomic<int64_t> next_wait{0};
     std::atomic<int64_t> longest_wait{0};
-    size_t refused = 0;  // The servers that have not welcomed it since the last pause; guarded.
-    netagent::Reconnect reconnect;  // The state of reconnecting, guarded by mutex_.
+    // --- Guarded by mutex_. ---
+    size_t refused = 0;   // The servers that have not welcomed it since the last pause.
+    bool moving = false;  // Its stream ends since it moves to another server.
+    int64_t due_at = -1;  // When it is to connect; -1: it has, or is about to.
+    netagent::Reconnect reconnect;
   };
   struct Due {
     int64_t at;
@@ -139,6 +155,8 @@ class Swarm final : public AgentEvents {
   // Waits until something is due, to connect or to be destroyed; false when it is time to go.
   bool Next(std::vector<Due>& connect);
   void Connect(const Due& due);
+  void SetDue(size_t index, int64_t at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MoveSlowAgents();
   // How long the agent waits before it tries again, after an attempt that ended so.
   absl::Duration DelayAfter(Entry& entry, const netagent::StreamEnd& end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -164,7 +182,9 @@ class Swarm final : public AgentEvents {
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // The thread is last: it uses all of the above.
+  // The threads are last: they use all of the above.
+  std::thread mover_;
+  std::thread thread_;
 };
 
 }  // namespace spoke::swarm

@@ -1,6 +1,10 @@
 #include "ipam-server/store/etcd/mirror.h"
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "ipam-server/store/etcd/pages.h"
@@ -14,14 +18,25 @@ namespace pb = etcdserverpb;
 // Before a watch that broke is begun anew, or everything is read again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
+Leader LeaderOf(const mvccpb::KeyValue& found) {
+  return {.record = DecodeLeader(found.value()),
+          .revision = found.mod_revision(),
+          .begun = found.create_revision()};
+}
+
 }  // namespace
 
-Mirror::Mirror(std::unique_ptr<Connection> connection, Layout layout)
-    : connection_(std::move(connection)), layout_(std::move(layout)) {}
+Mirror::Mirror(std::shared_ptr<Connection> connection, Layout layout, os::UniqueFd leader_changed)
+    : connection_(std::move(connection)),
+      layout_(std::move(layout)),
+      leader_changed_(std::move(leader_changed)) {}
 
-absl::StatusOr<std::unique_ptr<Mirror>> Mirror::Open(Access access, const std::string& prefix) {
-  ASSIGN_OR_RETURN(auto connection, Connection::Open(std::move(access)));
-  std::unique_ptr<Mirror> mirror(new Mirror(std::move(connection), Layout{prefix}));
+absl::StatusOr<std::unique_ptr<Mirror>> Mirror::Open(std::shared_ptr<Connection> connection,
+                                                     const std::string& prefix) {
+  os::UniqueFd changed(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!changed.valid()) return base::ErrnoToStatus(errno, "make an eventfd");
+  std::unique_ptr<Mirror> mirror(
+      new Mirror(std::move(connection), Layout{prefix}, std::move(changed)));
   RETURN_IF_ERROR(mirror->ReadAll());
   mirror->thread_ = std::thread([&self = *mirror] { self.Follow(); });
   return mirror;
@@ -66,10 +81,11 @@ bool Mirror::AwaitRevision(int64_t revision, absl::Duration time) const {
   return mutex_.AwaitWithTimeout(absl::Condition(&reached), time);
 }
 
-bool Mirror::AwaitVacancy(absl::Duration time) const {
-  const auto vacant = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return !leader_; };
-  absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&vacant), time);
+void Mirror::SetLeader(std::optional<Leader> leader) {
+  leader_ = std::move(leader);
+  const uint64_t one = 1;
+  // It cannot be full, and a wake-up that is there already is enough.
+  [[maybe_unused]] const ssize_t written = ::write(leader_changed_.get(), &one, sizeof(one));
 }
 
 MirrorStats Mirror::stats() const {
@@ -87,7 +103,7 @@ absl::Status Mirror::ReadAll() {
       const int64_t revision,
       ReadPages(*connection_, {.range = layout_.Mirrored()}, [&](const mvccpb::KeyValue& found) {
         if (found.key() == layout_.leader()) {
-          leader = {.name = found.value(), .revision = found.mod_revision()};
+          leader = LeaderOf(found);
         } else if (found.key().starts_with(data)) {
           records.insert_or_assign(
               found.key().substr(data.size()),
@@ -96,7 +112,7 @@ absl::Status Mirror::ReadAll() {
       }));
   absl::MutexLock lock(&mutex_);
   records_ = std::move(records);
-  leader_ = std::move(leader);
+  SetLeader(std::move(leader));
   stats_.revision = revision;
   ++stats_.full_reads;
   return absl::OkStatus();
@@ -155,12 +171,14 @@ bool Mirror::Apply(const pb::WatchResponse& response) {
   if (response.canceled() || response.compact_revision() != 0) return false;
   const size_t skip = layout_.data().size();
   absl::MutexLock lock(&mutex_);
+  // This member is behind, or the cluster was restored from a snapshot that is: then what the
+  // mirror has may never happen again.
+  if (response.header().revision() < stats_.revision) return false;
   for (const mvccpb::Event& event : response.events()) {
     const mvccpb::KeyValue& found = event.kv();
     const bool put = event.type() == mvccpb::Event::PUT;
     if (found.key() == layout_.leader()) {
-      leader_.reset();
-      if (put) leader_ = {.name = found.value(), .revision = found.mod_revision()};
+      SetLeader(put ? std::optional(LeaderOf(found)) : std::nullopt);
     } else if (put) {
       records_.insert_or_assign(
           found.key().substr(skip),

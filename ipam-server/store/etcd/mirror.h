@@ -17,14 +17,17 @@
 #include "absl/time/time.h"
 #include "ipam-server/store/etcd/connection.h"
 #include "ipam-server/store/etcd/layout.h"
+#include "ipam-server/store/etcd/leader_record.h"
 #include "ipam-server/store/store.h"
+#include "lib/os/unique_fd.h"
 
 namespace spoke::ipam::etcd {
 
 // Who leads, by its key.
 struct Leader {
-  std::string name;
-  int64_t revision = 0;  // Of the key: LeadershipSettings::depose.
+  LeaderRecord record;
+  int64_t revision = 0;  // Of the key: LeadershipSettings::depose. Rises with each raised fence.
+  int64_t begun = 0;     // The revision in which it became the leader.
 
   bool operator==(const Leader&) const = default;
 };
@@ -39,8 +42,10 @@ struct MirrorStats {
 // Thread-safe. Follows on a thread of its own.
 class Mirror {
  public:
-  // Returns when everything has been read once. Errors: as Connection::Open().
-  static absl::StatusOr<std::unique_ptr<Mirror>> Open(Access access, const std::string& prefix);
+  // Returns when everything has been read once. Errors: as Connection::Range(); kResourceExhausted
+  // (out of descriptors).
+  static absl::StatusOr<std::unique_ptr<Mirror>> Open(std::shared_ptr<Connection> connection,
+                                                      const std::string& prefix);
   ~Mirror();
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
@@ -51,23 +56,30 @@ class Mirror {
   // nullopt: nobody leads.
   std::optional<Leader> CurrentLeader() const;
 
+  // An eventfd that becomes readable when CurrentLeader() has changed; who waits for it reads it
+  // before it looks.
+  int leader_changed() const { return leader_changed_.get(); }
+
   // Whether everything up to `revision` is in the mirror within `time`. After a server has won with
   // that fence (EtcdStore::Fence()) no record changes but by that server.
   bool AwaitRevision(int64_t revision, absl::Duration time) const;
-  // Whether nobody leads, within `time`.
-  bool AwaitVacancy(absl::Duration time) const;
+
+  // Shared with the store of a server that takes over, which then need not connect.
+  const std::shared_ptr<Connection>& connection() const { return connection_; }
 
   MirrorStats stats() const;
 
  private:
-  Mirror(std::unique_ptr<Connection> connection, Layout layout);
+  Mirror(std::shared_ptr<Connection> connection, Layout layout, os::UniqueFd leader_changed);
   absl::Status ReadAll();
   void Follow();
   bool WatchOnce();
   bool Apply(const etcdserverpb::WatchResponse& response);
+  void SetLeader(std::optional<Leader> leader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const std::unique_ptr<Connection> connection_;
+  const std::shared_ptr<Connection> connection_;
   const Layout layout_;
+  const os::UniqueFd leader_changed_;
   mutable absl::Mutex mutex_;
   std::map<std::string, StoredRecord, std::less<>> records_ ABSL_GUARDED_BY(mutex_);
   std::optional<Leader> leader_ ABSL_GUARDED_BY(mutex_);

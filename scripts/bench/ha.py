@@ -13,12 +13,13 @@ each leader has left in etcd.
 
 import math
 import os
+import shutil
 import signal
 import time
 
 from etcd import ELECTION_MS, HEARTBEAT_MS, MEMBERS, Etcd
 from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm, agents_tls, make_certificates
-from harness import Failure, cpu_seconds_exact, main, median, memory_kib, say, wait_until
+from harness import Failure, cpu_seconds_exact, low_port, main, median, memory_kib, say, wait_until
 
 SERVERS = 3
 LEASE_S = 3
@@ -51,21 +52,35 @@ class Cluster:
         self.etcd = Etcd(bench, f"{name}.etcd")
         self.servers = []
         for i in range(SERVERS):
-            directory = bench.path(f"{name}{i}.files")
-            os.makedirs(directory)
+            os.makedirs(self.files(f"{name}{i}"))
             store = (f"{{etcd: {{endpoints: [{', '.join(self.etcd.endpoints)}], name: {name}{i}, "
-                     f"lease: {LEASE_S}s, directory: {directory}}}}}")
+                     f"lease: {LEASE_S}s, directory: {self.files(f'{name}{i}')}, "
+                     f'listen_standbys: "127.0.0.1:{low_port()}"}}}}')
             self.servers.append(Server(bench, f"{name}{i}", store=store, certificates=certificates))
         self.servers[0].start()
         for server in self.servers[1:]:
-            server.launch()
-        time.sleep(1)
-        self.check()
+            # They sign what nodes keep with one key.
+            shutil.copy(os.path.join(self.files(self.servers[0].name), "store.key"),
+                        self.files(server.name))
+            self.launch_standby(server)
 
-    def check(self):
-        for server in self.servers:
+    def files(self, name):
+        return self.bench.path(f"{name}.files")
+
+    def launch_standby(self, server):
+        """Until it stands by, and in case it ends instead."""
+        log = self.bench.path(f"{server.name}.log")
+        begin = os.path.getsize(log) if os.path.exists(log) else 0
+        server.launch()
+
+        def stands_by():
             if server.process.poll() is not None:
                 raise Failure(f"{server.name} ended with code {server.process.returncode}")
+            with open(log, "rb") as lines:
+                lines.seek(begin)
+                return b"standing_by" in lines.read()
+
+        wait_until(f"{server.name} stands by", 60, stands_by, 0.1)
 
     def leader(self):
         """The server that leads, once one does."""
@@ -125,9 +140,8 @@ def strike(cluster, swarm, leader, how):
 def start_again(cluster, server):
     """It stands by from now on."""
     cluster.bench.stop(server.process)
-    server.launch()
-    time.sleep(2)
-    cluster.check()
+    cluster.launch_standby(server)
+    time.sleep(1.5)  # It holds a connection to the leader, by whose end it would notice.
 
 
 def kill_leaders(cluster, swarm, repeats):

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <string_view>
 
 #include "absl/strings/numbers.h"

@@ -52,7 +52,13 @@ std::string ContainerOf(uint32_t node, uint64_t generation) {
 void SimNode::Greet(v1::Hello& out, int64_t now) {
   welcomed_ = told_ = false;
   greeted_at_ = now_ = now;
+  for (const Report& report : unacknowledged_) {
+    greeted_.insert(greeted_.end(), report.operations.begin(), report.operations.end());
+  }
   for (const Operation& operation : queued_) NoteOperation(operation, Step::kBegun, now);
+  greeted_.insert(greeted_.end(), queued_.begin(), queued_.end());
+  unacknowledged_.clear();
+  queued_.clear();
   budgets_.BeginStream();
   desired_version_ = last_sequence_ = acknowledged_ = 0;
   const NodeNames names = NamesOf(node_);
@@ -113,7 +119,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
   }
 }
 
-// Welcome follows once what Hello said is durable, so all that was open is settled by it.
+// Welcome follows once what Hello said is durable. What has come up since is said by a report.
 void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out) {
   if (welcomed_) Complain("welcome_again", "a second Welcome on one stream");
   if (welcome.session_epoch() <= session_epoch_) {
@@ -122,15 +128,8 @@ void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out)
   }
   session_epoch_ = welcome.session_epoch();
   welcomed_ = true;
-  std::deque<Operation> open;
-  for (const Report& report : unacknowledged_) {
-    open.insert(open.end(), report.operations.begin(), report.operations.end());
-  }
-  open.insert(open.end(), queued_.begin(), queued_.end());
-  unacknowledged_.clear();
-  queued_.clear();
   out.written = greeted_at_;
-  for (const Operation& operation : open) {
+  for (const Operation& operation : std::exchange(greeted_, {})) {
     NoteWaited(operation, out);
     Settle(operation, now);
   }

@@ -113,7 +113,9 @@ class SimNode {
   // answered; -1: nothing waits for an answer.
   int64_t waits_since() const;
   // Returns whether it has something to say that the server has not acknowledged.
-  bool IsUrgent() const { return !queued_.empty() || !unacknowledged_.empty(); }
+  bool IsUrgent() const {
+    return !queued_.empty() || !unacknowledged_.empty() || !greeted_.empty();
+  }
   // Returns the number of addresses it may assign or has assigned.
   size_t usable() const;
   size_t Count(Use use) const;
@@ -177,6 +179,7 @@ class SimNode {
       released_;
   std::deque<Operation> queued_;
   std::deque<Report> unacknowledged_;
+  std::vector<Operation> greeted_;  // What the hello says, until it is answered.
   uint64_t last_generation_ = 0;
   uint64_t policy_version_ = 0;
   uint64_t session_epoch_ = 0;

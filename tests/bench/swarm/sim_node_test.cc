@@ -295,6 +295,16 @@ TEST_F(SimNodeTest, AWelcomeAcknowledgesWhatTheHelloSaid) {
   EXPECT_EQ(out.wanted, 10);
 }
 
+TEST_F(SimNodeTest, WhatComesUpAfterTheHelloIsNotAcknowledgedByItsAnswer) {
+  Begin(node_, 1, {1, 2});
+  v1::Hello hello;
+  node_.Greet(hello, 20);
+  ASSERT_TRUE(node_.RunPod(25));
+  Take(node_, WelcomeOf(2), 30);
+  EXPECT_FALSE(node_.settled());
+  EXPECT_THAT(Report(node_).in_use(), SizeIs(1));
+}
+
 TEST_F(SimNodeTest, WhatItIsToldAndSaysIsKeptForAJudgement) {
   using Kind = ha::Event::Kind;
   Ledger ledger(0, Ledger::Memory::kAll);

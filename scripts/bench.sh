@@ -23,6 +23,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   policy_apply  a policy of 1,000 blocks comes into force while packets flow
   shaping       how exact limits are, and whether anything else notices
   budget        shares of a budget of the whole cluster, in simulation and over gRPC
+  ha            three servers on three members of etcd, 7,500 agents over mutual TLS: servers and members
+                are killed and stopped, 100 times each, which takes hours (SPOKE_HA_REPEATS=N: N times)
   footprint     the agent at rest with 110 pods, and the size of an image
   build         CPU time to build demo, tests and release from nothing, and wall time of .ci/run; not in
                 `all`, since it takes two hours
@@ -40,7 +42,7 @@ EOT
 }
 
 readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale ipam_stalls azure_coldstart azure_calls
-                conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint)
+                conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint ha)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.

@@ -11,6 +11,7 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   netns  edges against a real kernel, in network namespaces of their own; needs root
   conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
+  ha     several servers on etcd, of which one leads, killed, stopped and cut off; needs root
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
   upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from harness import BIN, Failure, free_port, say, wait_until
+from harness import BIN, Failure, low_port, say, wait_until
 
 AGENTS = 7500
 ADDRESSES_A_NODE = 27
@@ -17,9 +17,9 @@ ADDRESSES_A_NODE = 27
 POOLS = ("10.16.0.0/14", "10.24.0.0/15")
 CONFIG = """\
 listen: {{agents: "127.0.0.1:{port}", admin: "unix:{admin}", metrics: "127.0.0.1:0"}}
-tls: {{insecure: true}}
+tls: {tls}
 health: off
-store: {{sqlite: {database}}}
+store: {store}
 cloud: {{static: {{}}}}
 pools:
 {pools}
@@ -43,14 +43,43 @@ def has_verb(verb):
     return any(line.startswith("Usage:") and verb in line.split() for line in text.splitlines())
 
 
-class Server:
-    """spoke-ipam-server on free ports, with its store in the benchmark's directory."""
+def make_certificates(bench, agents):
+    """A directory with an authority, and a certificate of it for a server and for each of so many
+    agents."""
+    directory = bench.path("certificates")
+    os.makedirs(directory)
+    done = subprocess.run([os.path.join(BIN, "spoke-swarm"), "--agents", str(agents), "certificates",
+                           "--directory", directory], check=False, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"spoke-swarm certificates: {done.stderr.strip()}")
+    return directory
 
-    def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE, most=250):
+
+def server_tls(certificates):
+    if certificates is None:
+        return "{insecure: true}"
+    return (f"{{ca: {certificates}/ca.pem, certificate: {certificates}/server.pem, "
+            f"key: {certificates}/server.key}}")
+
+
+def agents_tls(certificates):
+    """The options of a Swarm whose agents have a certificate each."""
+    if certificates is None:
+        return {}
+    return {"ca": f"{certificates}/ca.pem", "certificate": f"{certificates}/{{}}.pem",
+            "key": f"{certificates}/{{}}.key"}
+
+
+class Server:
+    """spoke-ipam-server on free ports, with its store in the benchmark's directory unless `store` says
+    where. `certificates`: a directory as make_certificates() makes it; without one there is no TLS."""
+
+    def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE, most=250, *, store=None,
+                 certificates=None):
         settle_file_limit()
         self.bench = bench
         self.name = name
-        self.port = free_port()
+        self.port = low_port()
         self.admin = bench.path(f"{name}.sock")
         if len(self.admin) > 100:  # A unix socket's path may have 107.
             raise Failure(f"{self.admin} is too long for a socket: check out in a shorter path")
@@ -61,8 +90,10 @@ class Server:
         self.config = bench.path(f"{name}.yaml")
         pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(POOLS))
         with open(self.config, "w", encoding="utf-8") as out:
-            out.write(CONFIG.format(port=self.port, admin=self.admin, database=self.database,
-                                    pools=pools, addresses=addresses, most=most))
+            out.write(CONFIG.format(port=self.port, admin=self.admin,
+                                    pools=pools, addresses=addresses, most=most,
+                                    store=store or f"{{sqlite: {self.database}}}",
+                                    tls=server_tls(certificates)))
         self.process = None
         self.executed = 0.0  # The time when it was started last, as time.time() has it.
 
@@ -76,13 +107,19 @@ class Server:
 
     def start(self):
         """Starts it and waits until it serves; the seconds that took."""
+        self.launch()
+        self.await_serving()
+        return time.time() - self.executed
+
+    def launch(self):
         self.executed = time.time()
         self.process = self.bench.start(
             [os.path.join(BIN, "spoke-ipam-server"), "--config", self.config],
             log=f"{self.name}.log")
+
+    def await_serving(self):
         wait_until("the agents' port", 120, lambda: self.accepts(), 0.005)
         wait_until("the admin API", 120, lambda: self.ask("status", fail=False), 0.005)
-        return time.time() - self.executed
 
     def accepts(self):
         if self.process.poll() is not None:
@@ -144,10 +181,12 @@ def count_lost(holdings, addresses):
 
 
 class Swarm:
-    """A running spoke-swarm; its output is read as it comes."""
+    """A running spoke-swarm for one server or several; its output is read as it comes."""
 
     def __init__(self, bench, server, mode, **options):
-        arguments = [os.path.join(BIN, "spoke-swarm"), "--server", server.target, mode]
+        servers = server if isinstance(server, list) else [server]
+        arguments = [os.path.join(BIN, "spoke-swarm"), "--servers",
+                     ",".join(each.target for each in servers), mode]
         for key, value in options.items():
             flag = "--" + key.replace("_", "-")
             if value is True:
@@ -180,6 +219,14 @@ class Swarm:
     def tell(self, command):
         self.process.stdin.write(command + "\n")
         self.process.stdin.flush()
+
+    def verdict(self):
+        """Its result, whatever it has seen the servers do."""
+        self.process.stdin.close()
+        result = self.event("result")
+        self.reader.join(30)
+        self.bench.stop(self.process, patience=60)
+        return result
 
     def result(self):
         """Its result; a Failure when it has seen the server do wrong."""

@@ -76,17 +76,19 @@ class ServerKillTest : public testing::Test {
   ServerKillTest() {
     // Debian's absl watches every lock for deadlocks, in a third of this program's time.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-    swarm_ = std::make_unique<swarm::Swarm>(swarm::Swarm::Options{
-        .target = {.server = server_.target(), .tls = {.insecure = true}, .addresses = kAddresses},
-        .agents = kAgents,
-        .reporting = {.operations = 100, .window = 1},
-        // Agents come back soon, since a life is short.
-        .reconnect = {.after_session = absl::Milliseconds(50),
-                      .settled = absl::ZeroDuration(),
-                      .backoff = {.initial = absl::Milliseconds(20),
-                                  .max = absl::Milliseconds(80)}},
-        .cooldown = kWatchedCooldown,
-        .seed = random_.Between(0, UINT32_MAX)});
+    swarm_ = std::make_unique<swarm::Swarm>(
+        swarm::Swarm::Options{.target = {.servers = {server_.target()},
+                                         .tls = {.insecure = true},
+                                         .addresses = kAddresses},
+                              .agents = kAgents,
+                              .reporting = {.operations = 100, .window = 1},
+                              // Agents come back soon, since a life is short.
+                              .reconnect = {.after_session = absl::Milliseconds(50),
+                                            .settled = absl::ZeroDuration(),
+                                            .backoff = {.initial = absl::Milliseconds(20),
+                                                        .max = absl::Milliseconds(80)}},
+                              .cooldown = kWatchedCooldown,
+                              .seed = random_.Between(0, UINT32_MAX)});
   }
 
   ~ServerKillTest() override {

@@ -44,10 +44,11 @@ sockaddr_in LocalAddress(uint16_t port) {
   return address;
 }
 
+// Servers of one process have ports of their own.
 uint16_t FreePort() {
+  static uint32_t next = static_cast<uint32_t>(::getpid());
   for (uint16_t i = 0; i < kPorts; ++i) {
-    const auto port =
-        static_cast<uint16_t>(kFirstPort + (static_cast<uint32_t>(::getpid()) + i) % kPorts);
+    const auto port = static_cast<uint16_t>(kFirstPort + next++ % kPorts);
     const os::UniqueFd probe(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = LocalAddress(port);
     if (::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) {
@@ -60,13 +61,15 @@ uint16_t FreePort() {
 }  // namespace
 
 ServerUnderTest::ServerUnderTest(std::string directory, std::string_view settings,
-                                 std::string_view tls)
+                                 std::string_view tls, std::string_view store)
     : directory_(std::move(directory)), port_(FreePort()) {
   const std::string config = fmt::format(
       "listen: {{agents: \"127.0.0.1:{}\", admin: \"{}\", metrics: \"off\"}}\n"
       "{}\nhealth: off\n"
-      "store: {{sqlite: {}}}\n{}",
-      port_, admin(), tls, File("ipam.db"), settings);
+      "store: {}\n{}",
+      port_, admin(), tls,
+      store.empty() ? fmt::format("{{sqlite: {}}}", File("ipam.db")) : std::string(store),
+      settings);
   CHECK(os::WriteFileAtomic(File("server.yaml"), config, os::Durability::kVisible).ok(),
         "a test can write to its own directory");
 }

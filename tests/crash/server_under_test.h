@@ -19,14 +19,16 @@ class ServerUnderTest {
  public:
   // Makes a server. `directory` must exist; the configuration, the store, the socket and the log
   // live in it. `settings` is the configuration's part that matters to the test: cloud, pools and
-  // so on.
+  // so on. `store` is the value of its key "store"; empty: SQLite in the directory.
   ServerUnderTest(std::string directory, std::string_view settings,
-                  std::string_view tls = "tls: {insecure: true}");
+                  std::string_view tls = "tls: {insecure: true}", std::string_view store = {});
 
   // Starts the server, and does not wait for anything. There must be no server running.
   absl::Status Exec();
   // Returns whether agents are accepted. Errors: kInternal (it has ended by itself).
   absl::StatusOr<bool> IsReady();
+  // Returns an empty text while it runs, and how it ended once it has.
+  std::string HasEnded() { return process_->HasEnded(); }
   // Sends kill -9. Errors: kInternal (it had ended by itself).
   absl::Status Kill();
   // Asks it to end. Errors: kInternal (it had ended already, or ends with another code than 0).

@@ -52,16 +52,31 @@ absl::Status Agent::Connect() {
     *path = absl::StrReplaceAll(*path, {{"{}", NamesOf(index_).name}});
   }
   ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(tls));
-  auto stream = std::make_unique<Stream>(*this, NewChannel(target_.server, credentials));
   absl::MutexLock lock(&mutex_);
+  auto stream = std::make_unique<Stream>(*this, NewChannel(target_.servers[server_], credentials));
   stream_ = stream.release();  // OnDone() hands it on.
   writing_ = false;
   answers_.clear();
   outgoing_.Clear();
-  node_.Greet(*answers_.emplace_back().mutable_hello());
+  node_.Greet(*answers_.emplace_back().mutable_hello(), NowNs());
   stream_->Start();
   Pump();
   return absl::OkStatus();
+}
+
+void Agent::TurnToNextServer() {
+  absl::MutexLock lock(&mutex_);
+  server_ = (server_ + 1) % target_.servers.size();
+}
+
+void Agent::TurnTo(size_t server) {
+  absl::MutexLock lock(&mutex_);
+  server_ = server;
+}
+
+size_t Agent::server() const {
+  absl::MutexLock lock(&mutex_);
+  return server_;
 }
 
 void Agent::Cancel() {
@@ -91,6 +106,8 @@ void Agent::OnRead(const v1::ServerMessage& message) {
   }
   if (message.has_welcome()) events_.OnWelcomed(*this);
   for (const int64_t latency : outcome.latencies) events_.OnLatency(latency);
+  if (outcome.written >= 0)
+    events_.OnAcknowledged(*this, {.sent = outcome.written, .wanted = outcome.wanted});
 }
 
 void Agent::OnWritten() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -37,15 +38,21 @@ class AgentEvents {
   // An acknowledgement of state was written while the node had as many addresses as were wanted.
   virtual void OnSynced(Agent& agent) = 0;
   virtual void OnLatency(int64_t nanoseconds) = 0;
+  // The server has acknowledged a write, a report or a hello.
+  struct Acknowledged {
+    int64_t sent = 0;     // When it was sent (NowNs()).
+    int64_t wanted = -1;  // Since when what it says had waited; -1: it says that nothing is new.
+  };
+  virtual void OnAcknowledged(Agent& agent, const Acknowledged& what) = 0;
 };
 
 // The agent. Thread-safe. Owns its node; borrows the events.
 class Agent {
  public:
   struct Target {
-    std::string server;
-    rpc::TlsFiles tls;     // The TLS files; "{}" in a path stands for the node's name.
-    size_t addresses = 0;  // The number that a node waits for.
+    std::vector<std::string> servers;  // One or more, of which one serves at a time.
+    rpc::TlsFiles tls;                 // The TLS files; "{}" in a path stands for the node's name.
+    size_t addresses = 0;              // The number that a node waits for.
   };
 
   Agent(SimNode node, const Target& target, AgentEvents& events)
@@ -53,8 +60,13 @@ class Agent {
 
   uint32_t index() const { return index_; }
 
-  // Opens a stream. There must be none. Errors: what is wrong with the TLS files.
+  // Opens a stream to the server that is next. There must be none. Errors: what is wrong with the
+  // TLS files.
   absl::Status Connect();
+  // Has the next Connect() go to the next server of the list, or to that one.
+  void TurnToNextServer();
+  void TurnTo(size_t server);
+  size_t server() const;
   void Cancel();
 
   // Sends what the node says of budgets now; false when there is nothing to say.
@@ -81,8 +93,9 @@ class Agent {
   const Target& target_;
   AgentEvents& events_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   SimNode node_ ABSL_GUARDED_BY(mutex_);
+  size_t server_ ABSL_GUARDED_BY(mutex_) = 0;  // The index of the server that Connect() takes.
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // The stream while it can be written to.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<v1::AgentMessage> answers_ ABSL_GUARDED_BY(mutex_);

@@ -7,6 +7,7 @@
 namespace spoke::swarm {
 
 std::optional<uint32_t> Ledger::Claim(const ip::Address& address, uint32_t node, int64_t now) {
+  Note({.address = address, .kind = ha::Event::Kind::kHeld, .node = node, .at = now});
   Owner before;
   {
     absl::MutexLock lock(&mutex_);
@@ -30,11 +31,23 @@ std::optional<uint32_t> Ledger::Claim(const ip::Address& address, uint32_t node,
 }
 
 void Ledger::GiveUp(const ip::Address& address, uint32_t node, int64_t now) {
+  Note({.address = address, .kind = ha::Event::Kind::kGivenUp, .node = node, .at = now});
   absl::MutexLock lock(&mutex_);
   const auto it = owners_.find(address);
   if (it == owners_.end() || it->second.node != node || it->second.given_up) return;
   it->second = {.node = node, .given_up = true, .given_up_at = now};
   --owned_;
+}
+
+void Ledger::Note(const ha::Event& event) {
+  if (memory_ == Memory::kNone) return;
+  absl::MutexLock lock(&mutex_);
+  history_.push_back(event);
+}
+
+std::vector<ha::Event> Ledger::history() const {
+  absl::MutexLock lock(&mutex_);
+  return history_;
 }
 
 size_t Ledger::size() const {

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "tests/bench/swarm/certificates.h"
 #include "tests/bench/swarm/modes.h"
 
 namespace spoke::swarm {
@@ -39,6 +40,7 @@ struct CommandLine {
   double warm_up_s = 2;
   double budget_refresh_s = 0;
   bool coalesce = false;
+  std::string certificates;  // The directory for them.
   absl::StatusOr<Json> (*run)(Swarm&, const Plan&) = nullptr;
   std::string mode;
 
@@ -46,9 +48,11 @@ struct CommandLine {
     app.footer(kFooter);
     app.require_subcommand(1);
     app.fallthrough();
-    app.add_option("--server", options.target.server, "The agents' port, as gRPC names it")
-        ->type_name("ipv4:HOST:PORT")
-        ->required();
+    app.add_option("--servers", options.target.servers,
+                   "The agents' ports, as gRPC names them; one serves at a time, and who is not\n"
+                   "welcome at one tries the next at once")
+        ->type_name("ipv4:HOST:PORT,...")
+        ->delimiter(',');
     app.add_option("--agents", options.agents, "How many")
         ->check(CLI::Range(1, 100'000))
         ->capture_default_str();
@@ -79,11 +83,22 @@ struct CommandLine {
     CLI::App& recover =
         AddMode("recover", "Then assigns, and obeys standard input (tests/bench/swarm/modes.h)",
                 &RunRecover);
+    CLI::App& ha = AddMode("ha",
+                           "Then assigns, and obeys standard input while servers are killed\n"
+                           "(tests/bench/swarm/modes.h); wrong answers are counted, and make the "
+                           "exit status 1\nas in every mode",
+                           &RunHa);
+    ha.add_option("--etcd", plan.etcd, "Where the servers keep their records, to be read as well")
+        ->type_name("http://HOST:PORT,...")
+        ->delimiter(',');
+    CLI::App& files =
+        AddMode("certificates", "Writes certificates for --agents and a server, and ends", nullptr);
+    files.add_option("--directory", certificates, "Where")->required();
     for (CLI::App* command : {&steady, &churn}) {
       command->add_option("--seconds", duration_s, "How long")->capture_default_str();
     }
     churn.add_option("--warm-up", warm_up_s, "Seconds before it counts")->capture_default_str();
-    for (CLI::App* command : {&steady, &churn, &recover}) {
+    for (CLI::App* command : {&steady, &churn, &recover, &ha}) {
       command->add_option("--assign", plan.assign, "Addresses assigned first, in all")
           ->capture_default_str();
     }
@@ -104,8 +119,11 @@ struct CommandLine {
     options.budget_refresh = absl::Seconds(budget_refresh_s);
     options.reconnect.first_connect = absl::Seconds(spread_s);
     options.target.tls.insecure = options.target.tls.ca.empty();
+    const bool ha = mode == "ha";
+    plan.count_faults = ha;
+    options.memory = ha ? Ledger::Memory::kAll : Ledger::Memory::kNone;
     // What is assigned before anything is measured goes in one report in either case.
-    options.reporting = coalesce || plan.pods == 0
+    options.reporting = coalesce || ha || plan.pods == 0
                             ? SimNode::Reporting{.operations = 1000, .window = 1}
                             : SimNode::Reporting{.operations = 1, .window = plan.pods};
   }
@@ -148,6 +166,14 @@ int RunMain(int argc, char** argv) {
     return line.app.exit(error) == 0 ? 0 : kExitUsage;
   }
   line.Complete();
+  if (line.run == nullptr) {
+    const absl::Status written = WriteCertificates(line.certificates, line.options.agents);
+    return written.ok() ? 0 : Fail(written);
+  }
+  if (line.options.target.servers.empty()) {
+    fmt::print(stderr, "spoke-swarm: --servers is required\n");
+    return kExitUsage;
+  }
   if (const auto status = line.options.target.tls.Validate(); !status.ok()) return Fail(status);
   if (const auto status = RaiseDescriptorLimit(line.options.agents); !status.ok()) {
     return Fail(status);

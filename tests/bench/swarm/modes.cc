@@ -1,71 +1,18 @@
 #include "tests/bench/swarm/modes.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <functional>
 #include <iostream>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "tests/bench/swarm/waiting.h"
 
 namespace spoke::swarm {
 namespace {
 
-constexpr absl::Duration kLook = absl::Milliseconds(10);
-constexpr int64_t kSecond = 1'000'000'000;
-
 double UnixSeconds() { return static_cast<double>(absl::GetCurrentTimeNanos()) / 1e9; }
-
-void Print(const Json& event) {
-  fmt::print("{}\n", event.dump());
-  (void)std::fflush(stdout);
-}
-
-// Looks until `done`, and says on standard error how far it is: once a second, later every ten.
-// Errors: kDeadlineExceeded; kDataLoss as soon as the server has done wrong.
-absl::Status Await(const Swarm& swarm, const Plan& plan, std::string_view what,
-                   const std::function<bool()>& done) {
-  const int64_t started = NowNs();
-  int64_t next_line = started + kSecond;
-  while (!done()) {
-    const int64_t now = NowNs();
-    const Ledger::Complaints complaints = swarm.ledger().complaints();
-    if (complaints.total > 0) {
-      return absl::DataLossError(fmt::format("{}: the server has done wrong {} times: {}", what,
-                                             complaints.total, complaints.first.front()));
-    }
-    if (now >= next_line) {
-      next_line += now - started < 10 * kSecond ? kSecond : 10 * kSecond;
-      fmt::print(stderr, "swarm: {}: {} s, {} of {} connected, {} synced\n", what,
-                 (now - started) / kSecond, swarm.connected(), swarm.size(), swarm.synced());
-    }
-    if (now - started > absl::ToInt64Nanoseconds(plan.deadline)) {
-      return absl::DeadlineExceededError(
-          fmt::format("{}: not within {}: {} of {} connected, {} synced; streams ended: {}", what,
-                      absl::FormatDuration(plan.deadline), swarm.connected(), swarm.size(),
-                      swarm.synced(), Json(swarm.ends()).dump()));
-    }
-    absl::SleepFor(kLook);
-  }
-  return absl::OkStatus();
-}
-
-absl::Status AwaitSynced(const Swarm& swarm, const Plan& plan, std::string_view what) {
-  return Await(swarm, plan, what, [&] { return swarm.synced() == swarm.size(); });
-}
-
-absl::Status AwaitSettled(Swarm& swarm, const Plan& plan, std::string_view what) {
-  size_t settled = 0;  // The number of those before it.
-  return Await(swarm, plan, what, [&] {
-    while (settled < swarm.size() &&
-           swarm.agent(settled).WithNode([](const SimNode& node) { return node.settled(); })) {
-      ++settled;
-    }
-    return settled == swarm.size();
-  });
-}
 
 void StopPods(Swarm& swarm) {
   for (size_t i = 0; i < swarm.size(); ++i) {
@@ -86,24 +33,6 @@ absl::Status StartPods(Swarm& swarm, const Plan& plan) {
     }
   }
   return absl::OkStatus();
-}
-
-// The first nodes take one more when it does not come out even.
-absl::Status Assign(Swarm& swarm, const Plan& plan) {
-  const auto agents = static_cast<uint32_t>(swarm.size());
-  for (uint32_t i = 0; i < agents; ++i) {
-    const uint32_t share = plan.assign / agents + (i < plan.assign % agents ? 1 : 0);
-    const bool in_use = swarm.agent(i).WithNode([&](SimNode& node) {
-      for (uint32_t n = 0; n < share; ++n) {
-        if (!node.Assign()) return false;
-      }
-      return true;
-    });
-    if (!in_use) {
-      return absl::FailedPreconditionError(fmt::format("node {} cannot assign {}", i, share));
-    }
-  }
-  return AwaitSettled(swarm, plan, "assign");
 }
 
 // The number of the latencies' operations that came in each second.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -19,6 +20,10 @@ struct Plan {
   absl::Duration warm_up = absl::Seconds(2);
   uint32_t pods = 1;    // The pods of a node, assigned and given back in turn.
   uint32_t assign = 0;  // The number to assign in all, before anything else.
+  // Whether faults of the server are counted, and do not end the run.
+  bool count_faults = false;
+  // Where the servers keep their records, to be read behind their backs; none: nowhere that can be.
+  std::vector<std::string> etcd;
 };
 
 // Each starts the swarm, prints events on standard output as JSON, one a line, and returns the
@@ -39,5 +44,16 @@ absl::StatusOr<Json> RunChurn(Swarm& swarm, const Plan& plan);
 //   work           starts `pods` a node that come and go
 //   rest           lets them come to an end; prints "resting"
 absl::StatusOr<Json> RunRecover(Swarm& swarm, const Plan& plan);
+// Does what RunStorm() does, assigns, then obeys standard input while servers, of which one leads,
+// are killed and stopped:
+//   pods N         so many pods a second come and go from now on
+//   strike PID N   sends signal N to that process; what is acknowledged from now on is measured
+//   await SHARE    until so great a share of the agents has had a write acknowledged since; prints
+//                  "answered"
+//   watch SECONDS  measures so long since the strike, whoever has an answer; prints "answered"
+//   read           reads what the leader at the last strike has left, for the judgement at the end;
+//                  prints "read"
+// The result has the judgement of every address's history (tests/ha/history): doubled, lost.
+absl::StatusOr<Json> RunHa(Swarm& swarm, const Plan& plan);
 
 }  // namespace spoke::swarm

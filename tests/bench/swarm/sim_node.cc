@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "fmt/core.h"
 #include "lib/ip/prefix.h"
 
@@ -35,12 +36,29 @@ NodeNames NamesOf(uint32_t node) {
                              (node >> 16U) & 0xFFU, (node >> 8U) & 0xFFU, node & 0xFFU)};
 }
 
+std::optional<uint32_t> NodeOf(std::string_view name) {
+  constexpr std::string_view kPrefix = "sim-";
+  uint32_t node = 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  if (!absl::SimpleAtoi(absl::string_view(name.data(), name.size()), &node)) return std::nullopt;
+  return node;
+}
+
 std::string ContainerOf(uint32_t node, uint64_t generation) {
   return fmt::format("{:08x}{:040x}{:016x}", node, 0, generation);
 }
 
-void SimNode::Greet(v1::Hello& out) {
+void SimNode::Greet(v1::Hello& out, int64_t now) {
   welcomed_ = told_ = false;
+  greeted_at_ = now_ = now;
+  for (const Report& report : unacknowledged_) {
+    greeted_.insert(greeted_.end(), report.operations.begin(), report.operations.end());
+  }
+  for (const Operation& operation : queued_) NoteOperation(operation, Step::kBegun, now);
+  greeted_.insert(greeted_.end(), queued_.begin(), queued_.end());
+  unacknowledged_.clear();
+  queued_.clear();
   budgets_.BeginStream();
   desired_version_ = last_sequence_ = acknowledged_ = 0;
   const NodeNames names = NamesOf(node_);
@@ -61,6 +79,7 @@ void SimNode::Greet(v1::Hello& out) {
 }
 
 void SimNode::Take(const v1::ServerMessage& message, int64_t now, Outcome& out) {
+  now_ = now;
   TakeOne(message, now, out);
   StartWaiting();
 }
@@ -73,7 +92,7 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
   }
   switch (message.message_case()) {
     case v1::ServerMessage::kWelcome:
-      return TakeWelcome(message.welcome());
+      return TakeWelcome(message.welcome(), now, out);
     case v1::ServerMessage::kDesired:
       return TakeDesired(message.desired(), now, out);
     case v1::ServerMessage::kReportAck:
@@ -100,8 +119,8 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
   }
 }
 
-// Welcome follows once what Hello said is durable, so all that was open is settled by it.
-void SimNode::TakeWelcome(const v1::Welcome& welcome) {
+// Welcome follows once what Hello said is durable. What has come up since is said by a report.
+void SimNode::TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out) {
   if (welcomed_) Complain("welcome_again", "a second Welcome on one stream");
   if (welcome.session_epoch() <= session_epoch_) {
     Complain("stale_epoch",
@@ -109,14 +128,11 @@ void SimNode::TakeWelcome(const v1::Welcome& welcome) {
   }
   session_epoch_ = welcome.session_epoch();
   welcomed_ = true;
-  std::deque<Operation> open;
-  for (const Report& report : unacknowledged_) {
-    open.insert(open.end(), report.operations.begin(), report.operations.end());
+  out.written = greeted_at_;
+  for (const Operation& operation : std::exchange(greeted_, {})) {
+    NoteWaited(operation, out);
+    Settle(operation, now);
   }
-  open.insert(open.end(), queued_.begin(), queued_.end());
-  unacknowledged_.clear();
-  queued_.clear();
-  for (const Operation& operation : open) Settle(operation);
 }
 
 void SimNode::TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out) {
@@ -131,9 +147,9 @@ void SimNode::TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome&
   const bool anew = !desired.full() || !told_;
   told_ = told_ || desired.full();
   for (Held& held : held_) held.listed = false;
-  for (const v1::IpConfiguration& removed : desired.removed()) TakeRemoved(removed);
+  for (const v1::IpConfiguration& removed : desired.removed()) TakeRemoved(removed, now);
   for (const v1::IpConfiguration& added : desired.added()) TakeAdded(added, anew, now);
-  if (desired.full()) DropUnlisted();
+  if (desired.full()) DropUnlisted(now);
   out.answers.emplace_back().mutable_ack()->set_version(desired.version());
 }
 
@@ -164,7 +180,7 @@ void SimNode::TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now
   }
 }
 
-void SimNode::TakeRemoved(const v1::IpConfiguration& removed) {
+void SimNode::TakeRemoved(const v1::IpConfiguration& removed, int64_t now) {
   ForEachAddress(removed, [&](const ip::Address& address) {
     Held* held = Find(address);
     if (held == nullptr) return;
@@ -172,19 +188,21 @@ void SimNode::TakeRemoved(const v1::IpConfiguration& removed) {
       Complain("taken",
                fmt::format("{} was taken without this node's agreement{}", address.ToString(),
                            held->use == Use::kInUse ? ", assigned" : ""));
+      NoteMissing(address, now);
     }
     held->use = Use::kGone;
   });
 }
 
 // The full state names everything that was ever acknowledged and not given up.
-void SimNode::DropUnlisted() {
+void SimNode::DropUnlisted(int64_t now) {
   for (Held& held : held_) {
     if (held.use == Use::kGone || held.listed) continue;
     if (held.use != Use::kWithdrawn) {
       // It stays in the ledger, so that giving it to another is found as well.
       Complain("lost", fmt::format("{} is forgotten{}", held.address.ToString(),
                                    held.use == Use::kInUse ? ", assigned" : ""));
+      NoteMissing(held.address, now);
     }
     held.use = Use::kGone;
   }
@@ -200,9 +218,11 @@ void SimNode::TakeReportAck(uint64_t sequence, int64_t now, Outcome& out) {
   while (!unacknowledged_.empty() && unacknowledged_.front().sequence <= sequence) {
     const Report report = std::move(unacknowledged_.front());
     unacknowledged_.pop_front();
+    out.written = report.sent_at;
     for (const Operation& operation : report.operations) {
       out.latencies.push_back(now - report.sent_at);
-      Settle(operation);
+      NoteWaited(operation, out);
+      Settle(operation, now);
     }
   }
 }
@@ -260,7 +280,16 @@ void SimNode::TakeInventory(uint64_t id, Outcome& out) const {
   }
 }
 
-bool SimNode::Assign() {
+bool SimNode::Assign() { return AssignNext() != nullptr; }
+
+bool SimNode::RunPod(int64_t now) {
+  now_ = now;
+  Held* held = AssignNext();
+  if (held != nullptr) held->brief = true;
+  return held != nullptr;
+}
+
+SimNode::Held* SimNode::AssignNext() {
   for (size_t tried = 0; tried < held_.size(); ++tried) {
     const size_t slot = cursor_;
     cursor_ = (cursor_ + 1) % held_.size();
@@ -269,9 +298,9 @@ bool SimNode::Assign() {
     held.use = Use::kInUse;
     held.generation = ++last_generation_;
     Queue(Kind::kAssign, static_cast<uint32_t>(slot));
-    return true;
+    return &held;
   }
-  return false;
+  return nullptr;
 }
 
 size_t SimNode::StartPods(size_t pods, Patience patience) {
@@ -287,29 +316,58 @@ void SimNode::StartWaiting() {
   while (waiting_pods_ > 0 && Assign()) --waiting_pods_;
 }
 
-void SimNode::Queue(Kind kind, uint32_t slot) {
-  held_[slot].settled = false;
-  queued_.push_back({kind, slot});
+void SimNode::NoteWaited(const Operation& operation, Outcome& out) {
+  out.wanted = out.wanted < 0 ? operation.wanted : std::min(out.wanted, operation.wanted);
 }
 
-void SimNode::Settle(const Operation& operation) {
+int64_t SimNode::waits_since() const {
+  if (!welcomed_) return greeted_at_;
+  return unacknowledged_.empty() ? -1 : unacknowledged_.front().sent_at;
+}
+
+void SimNode::Queue(Kind kind, uint32_t slot) {
+  held_[slot].settled = false;
+  queued_.push_back({kind, slot, now_});
+}
+
+void SimNode::Settle(const Operation& operation, int64_t now) {
+  NoteOperation(operation, Step::kStored, now);
   Held& held = held_[operation.slot];
   held.settled = true;
-  if (operation.kind == Kind::kRelease) released_.push_back(operation.slot);
-  if (!working_) return;
   if (operation.kind == Kind::kAssign) {
+    if (!working_ && !held.brief) return;
     held.use = Use::kCooldown;
-    Queue(Kind::kRelease, operation.slot);
-  } else if (Assign()) {
-    return;
-  } else if (patience_ == Patience::kWaits) {
+    return Queue(Kind::kRelease, operation.slot);
+  }
+  released_.push_back(operation.slot);
+  held.brief = false;
+  if (!working_ || Assign()) return;
+  if (patience_ == Patience::kWaits) {
     ++waiting_pods_;
   } else {
     Complain("starved", "no available address for the next pod: fewer pods, or more addresses");
   }
 }
 
+void SimNode::NoteOperation(const Operation& operation, Step step, int64_t now) const {
+  using Seen = ha::Event::Kind;
+  const Held& held = held_[operation.slot];
+  const bool begun = step == Step::kBegun;
+  ledger_.Note({.address = held.address,
+                .kind = operation.kind == Kind::kAssign ? begun ? Seen::kUseBegun : Seen::kUseStored
+                        : begun                         ? Seen::kEndBegun
+                                                        : Seen::kEndStored,
+                .node = node_,
+                .generation = held.generation,
+                .at = now});
+}
+
+void SimNode::NoteMissing(const ip::Address& address, int64_t now) const {
+  ledger_.Note({.address = address, .kind = ha::Event::Kind::kMissing, .node = node_, .at = now});
+}
+
 void SimNode::FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms) {
+  now_ = now;
   out.Clear();
   out.set_sequence(++last_sequence_);
   Report& report = unacknowledged_.emplace_back();
@@ -319,6 +377,7 @@ void SimNode::FillReport(v1::AssignmentReport& out, int64_t now, int64_t unix_ms
     const Operation operation = queued_.front();
     queued_.pop_front();
     report.operations.push_back(operation);
+    NoteOperation(operation, Step::kBegun, now);
     const Held& held = held_[operation.slot];
     if (operation.kind == Kind::kAssign) {
       v1::Assignment& assignment = *out.add_in_use();

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -27,6 +29,9 @@ struct NodeNames {
 // Returns names as long as real ones, since they are stored and sent: "sim-00042" and two UUIDs.
 NodeNames NamesOf(uint32_t node);
 
+// Returns the node of that name; nullopt: none of ours.
+std::optional<uint32_t> NodeOf(std::string_view name);
+
 // Returns the container that the assignment `generation` of `node` is for: 64 hexadecimal digits,
 // as a runtime's.
 std::string ContainerOf(uint32_t node, uint64_t generation);
@@ -43,6 +48,7 @@ class SimNode {
     Use use = Use::kGone;
     bool settled = true;  // Whether the server has said that it knows `use`.
     bool listed = false;  // Whether the full state that is being read lists it.
+    bool brief = false;   // Whether its pod ends once its assignment is acknowledged.
   };
 
   // The way in which a node's assignments and releases go out.
@@ -56,18 +62,26 @@ class SimNode {
 
   // Begins a stream: everything that is in use or in cooldown is said, and what was not
   // acknowledged counts as said by this.
-  void Greet(v1::Hello& out);
+  void Greet(v1::Hello& out, int64_t now = 0);
 
   // The result of what the server says. Answers are appended to `answers`, in order; latencies of
   // operations that this acknowledges, to `latencies`.
   struct Outcome {
     std::vector<v1::AgentMessage> answers;
     absl::InlinedVector<int64_t, 8> latencies;
+    // When the write was sent that this acknowledges: a report, or the hello; -1: it acknowledges
+    // none.
+    int64_t written = -1;
+    // Since when the first of the operations that it acknowledges had waited; -1: there is none.
+    int64_t wanted = -1;
   };
   void Take(const v1::ServerMessage& message, int64_t now, Outcome& out);
 
   // Assigns the next available address; returns false when there is none.
   bool Assign();
+  // Assigns the next available address to a pod that ends once that is acknowledged; returns false
+  // when there is none.
+  bool RunPod(int64_t now);
   // Assigns each of `pods` an address, gives it back once that is acknowledged, and so on. Returns
   // how many found an available address. With kWaits they wait for one, now and later, where
   // otherwise having none is a fault.
@@ -95,6 +109,13 @@ class SimNode {
   bool synced() const { return welcomed_ && told_; }
   // Returns whether nothing waits to be said or acknowledged.
   bool settled() const { return queued_.empty() && unacknowledged_.empty() && welcomed_; }
+  // Returns when the oldest report that is not acknowledged was sent, and the hello if that is not
+  // answered; -1: nothing waits for an answer.
+  int64_t waits_since() const;
+  // Returns whether it has something to say that the server has not acknowledged.
+  bool IsUrgent() const {
+    return !queued_.empty() || !unacknowledged_.empty() || !greeted_.empty();
+  }
   // Returns the number of addresses it may assign or has assigned.
   size_t usable() const;
   size_t Count(Use use) const;
@@ -111,7 +132,8 @@ class SimNode {
   enum class Kind : uint8_t { kAssign, kRelease };
   struct Operation {
     Kind kind;
-    uint32_t slot;  // The index into held_.
+    uint32_t slot;   // The index into held_.
+    int64_t wanted;  // The time when it came up.
   };
   struct Report {
     uint64_t sequence;
@@ -120,19 +142,25 @@ class SimNode {
   };
 
   void TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& out);
-  void TakeWelcome(const v1::Welcome& welcome);
+  void TakeWelcome(const v1::Welcome& welcome, int64_t now, Outcome& out);
   void TakeDesired(const v1::DesiredState& desired, int64_t now, Outcome& out);
   void TakeAdded(const v1::IpConfiguration& added, bool anew, int64_t now);
-  void TakeRemoved(const v1::IpConfiguration& removed);
-  void DropUnlisted();
+  void TakeRemoved(const v1::IpConfiguration& removed, int64_t now);
+  void DropUnlisted(int64_t now);
   void TakeReportAck(uint64_t sequence, int64_t now, Outcome& out);
   void TakeReclaim(const v1::ReclaimRequest& request, int64_t now, Outcome& out);
   bool GiveUp(const v1::IpConfiguration& configuration, int64_t now);
   void TakePolicy(const v1::PolicyBundle& policy, Outcome& out);
   void TakeInventory(uint64_t id, Outcome& out) const;
 
+  Held* AssignNext();
+  static void NoteWaited(const Operation& operation, Outcome& out);
   void Queue(Kind kind, uint32_t slot);
-  void Settle(const Operation& operation);
+  void Settle(const Operation& operation, int64_t now);
+  // Notes in the history that an operation is about to be said, or acknowledged.
+  enum class Step : uint8_t { kBegun, kStored };
+  void NoteOperation(const Operation& operation, Step step, int64_t now) const;
+  void NoteMissing(const ip::Address& address, int64_t now) const;
   void StartWaiting();
   void FillAssignment(const Held& held, v1::Assignment& out) const;
   Held* Find(const ip::Address& address);
@@ -151,6 +179,7 @@ class SimNode {
       released_;
   std::deque<Operation> queued_;
   std::deque<Report> unacknowledged_;
+  std::vector<Operation> greeted_;  // What the hello says, until it is answered.
   uint64_t last_generation_ = 0;
   uint64_t policy_version_ = 0;
   uint64_t session_epoch_ = 0;
@@ -159,6 +188,8 @@ class SimNode {
   Patience patience_ = Patience::kNone;
   size_t waiting_pods_ = 0;  // The pods that wait for an available address.
 
+  int64_t now_ = 0;  // The latest time that was told.
+  int64_t greeted_at_ = 0;
   // Whether the present stream is welcomed.
   bool welcomed_ = false;
   bool told_ = false;

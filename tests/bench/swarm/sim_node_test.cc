@@ -262,5 +262,80 @@ TEST_F(SimNodeTest, SaysWhatItHoldsWhenAsked) {
   EXPECT_THAT(inventory.in_use(), SizeIs(1));
 }
 
+TEST_F(SimNodeTest, APodThatRunsGoesOnceItsAddressIsAcknowledged) {
+  Begin(other_, 1, {1});
+  EXPECT_FALSE(other_.IsUrgent());
+  ASSERT_TRUE(other_.RunPod(10));
+  EXPECT_FALSE(other_.RunPod(10)) << "there is one address";
+  EXPECT_TRUE(other_.IsUrgent());
+  EXPECT_EQ(other_.waits_since(), -1) << "nothing is on its way";
+  v1::AssignmentReport report;
+  other_.FillReport(report, 20, 0);
+  EXPECT_THAT(report.in_use(), SizeIs(1));
+  EXPECT_EQ(other_.waits_since(), 20);
+  const auto out = Take(other_, AckOf(1), 30);
+  EXPECT_EQ(out.written, 20);
+  EXPECT_EQ(out.wanted, 10);
+  EXPECT_EQ(other_.waits_since(), -1);
+  EXPECT_THAT(Report(other_).released(), SizeIs(1));
+  Take(other_, AckOf(2), 40);
+  EXPECT_TRUE(other_.settled());
+  EXPECT_EQ(other_.Count(SimNode::Use::kInUse), 0U);
+  EXPECT_THAT(Complaints(), IsEmpty());
+}
+
+TEST_F(SimNodeTest, AWelcomeAcknowledgesWhatTheHelloSaid) {
+  Begin(node_, 1, {1});
+  ASSERT_TRUE(node_.RunPod(10));
+  v1::Hello hello;
+  node_.Greet(hello, 20);
+  EXPECT_EQ(node_.waits_since(), 20);
+  const auto out = Take(node_, WelcomeOf(2), 30);
+  EXPECT_EQ(out.written, 20);
+  EXPECT_EQ(out.wanted, 10);
+}
+
+TEST_F(SimNodeTest, WhatComesUpAfterTheHelloIsNotAcknowledgedByItsAnswer) {
+  Begin(node_, 1, {1, 2});
+  v1::Hello hello;
+  node_.Greet(hello, 20);
+  ASSERT_TRUE(node_.RunPod(25));
+  Take(node_, WelcomeOf(2), 30);
+  EXPECT_FALSE(node_.settled());
+  EXPECT_THAT(Report(node_).in_use(), SizeIs(1));
+}
+
+TEST_F(SimNodeTest, WhatItIsToldAndSaysIsKeptForAJudgement) {
+  using Kind = ha::Event::Kind;
+  Ledger ledger(0, Ledger::Memory::kAll);
+  SimNode node(7, {.operations = 10, .window = 1}, ledger);
+  Begin(node, 1, {1, 2});
+  ASSERT_TRUE(node.RunPod(10));
+  Report(node);
+  Take(node, AckOf(1), 20);
+  v1::Hello hello;
+  node.Greet(hello, 30);
+  Take(node, WelcomeOf(2), 40);
+  v1::ServerMessage reclaim;
+  *reclaim.mutable_reclaim()->add_configurations() = Configuration(2);
+  Take(node, DesiredOf(1, true, {1, 2}), 45);
+  Take(node, reclaim, 50);
+  node.Greet(hello, 60);
+  Take(node, WelcomeOf(3), 70);
+  Take(node, DesiredOf(1, true, {}), 80);
+  std::vector<Kind> kinds;
+  for (const ha::Event& event : ledger.history()) kinds.push_back(event.kind);
+  EXPECT_THAT(kinds,
+              ElementsAre(Kind::kHeld, Kind::kHeld, Kind::kUseBegun, Kind::kUseStored,
+                          Kind::kEndBegun, Kind::kEndStored, Kind::kGivenUp, Kind::kMissing));
+  EXPECT_EQ(ha::CheckHistory(ledger.history(), {}).lost, 1U);
+}
+
+TEST(SwarmNames, ANodeIsFoundByItsName) {
+  EXPECT_EQ(NodeOf(NamesOf(42).name), 42U);
+  EXPECT_EQ(NodeOf("sim-"), std::nullopt);
+  EXPECT_EQ(NodeOf("node-00042"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace spoke::swarm

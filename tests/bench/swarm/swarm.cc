@@ -1,9 +1,11 @@
 #include "tests/bench/swarm/swarm.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "fmt/core.h"
+#include "tests/bench/swarm/port_probe.h"
 
 namespace spoke::swarm {
 namespace {
@@ -23,12 +25,13 @@ std::string KindOf(const grpc::Status& status) {
 
 Swarm::Swarm(const Options& options)
     : options_(options),
-      ledger_(absl::ToInt64Nanoseconds(options_.cooldown)),
+      ledger_(absl::ToInt64Nanoseconds(options_.cooldown), options_.memory),
       budget_reports_(options_.budget_refresh, options_.seed),
       random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
-        std::make_unique<Agent>(SimNode(i, options_.reporting, ledger_), options_.target, *this),
+        std::make_unique<Agent>(SimNode(options_.first + i, options_.reporting, ledger_),
+                                options_.target, *this),
         options_.reconnect);
   }
 }
@@ -39,6 +42,7 @@ Swarm::~Swarm() {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
+  if (mover_.joinable()) mover_.join();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -49,10 +53,11 @@ void Swarm::Start() {
     absl::MutexLock lock(&mutex_);
     for (size_t i = 0; i < agents_.size(); ++i) {
       const absl::Duration delay = agents_[i].reconnect.BeforeFirst(jitter(random_));
-      due_.push({now + absl::ToInt64Nanoseconds(delay), i});
+      SetDue(i, now + absl::ToInt64Nanoseconds(delay));
     }
   }
   thread_ = std::thread([this] { Run(); });
+  if (options_.target.servers.size() > 1) mover_ = std::thread([this] { MoveSlowAgents(); });
   if (options_.budget_refresh == absl::ZeroDuration()) return;
   std::vector<Agent*> agents;
   for (Entry& entry : agents_) agents.push_back(entry.agent.get());
@@ -100,8 +105,12 @@ bool Swarm::Next(std::vector<Due>& connect) {
   if (stopping_) return false;
   const int64_t later = NowNs();
   while (!held_ && !due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce) {
-    connect.push_back(due_.top());
+    const Due due = due_.top();
     due_.pop();
+    Entry& entry = agents_[due.index];
+    if (entry.due_at != due.at) continue;  // It was hastened.
+    entry.due_at = -1;
+    connect.push_back(due);
     ++open_;
   }
   return true;
@@ -121,7 +130,7 @@ void Swarm::Connect(const Due& due) {
 }
 
 void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) {
-  Entry& entry = agents_[agent.index()];
+  Entry& entry = EntryOf(agent);
   const bool welcomed = entry.welcomed.exchange(0) != 0;
   if (welcomed) --connected_;
   if (entry.synced.exchange(0) != 0) --synced_;
@@ -131,18 +140,122 @@ void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::St
   if (stopping_) return;
   ++ends_[KindOf(why)];
   const netagent::StreamEnd end{welcomed, absl::Nanoseconds(NowNs() - entry.last_attempt)};
+  const absl::Duration delay = DelayAfter(entry, end);
+  SetDue(IndexOf(agent), NowNs() + absl::ToInt64Nanoseconds(delay));
+}
+
+void Swarm::SetDue(size_t index, int64_t at) {
+  agents_[index].due_at = at;
+  due_.push({at, index});
+}
+
+// A server that an agent has lost is asked again before the others: it may only have restarted.
+absl::Duration Swarm::DelayAfter(Entry& entry, const netagent::StreamEnd& end) {
   std::uniform_real_distribution<double> jitter(0.0, 1.0);
+  const size_t servers = options_.target.servers.size();
+  if (servers == 1) return entry.reconnect.After(end, jitter(random_));
+  if (std::exchange(entry.moving, false)) return absl::ZeroDuration();
+  const bool urgent = entry.agent->WithNode([](const SimNode& node) { return node.IsUrgent(); });
+  if (end.welcomed) {
+    entry.refused = 0;
+    const absl::Duration delay = entry.reconnect.After(end, jitter(random_));
+    return urgent ? kNextServer * jitter(random_) : delay;
+  }
+  entry.agent->TurnToNextServer();
+  if (++entry.refused % servers != 0) return kNextServer * jitter(random_);
   const absl::Duration delay = entry.reconnect.After(end, jitter(random_));
-  due_.push({NowNs() + absl::ToInt64Nanoseconds(delay), agent.index()});
+  return urgent ? kHurryPause * (1 + 2 * jitter(random_)) : delay;
+}
+
+bool Swarm::RunPod(size_t index) {
+  Entry& entry = agents_[index];
+  const int64_t now = NowNs();
+  const bool runs = entry.agent->WithNode([now](SimNode& node) { return node.RunPod(now); });
+  if (entry.welcomed != 0 || options_.target.servers.size() == 1) return runs;
+  const int64_t soon = now + absl::ToInt64Nanoseconds(kNextServer);
+  absl::MutexLock lock(&mutex_);
+  // One that is due no later than it would be in a hurry is left alone.
+  const int64_t hurry = now + absl::ToInt64Nanoseconds(3 * kHurryPause);
+  if (entry.due_at > hurry) SetDue(index, soon);
+  return runs;
+}
+
+void Swarm::MoveSlowAgents() {
+  constexpr absl::Duration kLook = absl::Milliseconds(100);
+  const std::vector<std::string>& servers = options_.target.servers;
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kLook)) return;
+    }
+    const int64_t slow = NowNs() - absl::ToInt64Nanoseconds(kSlow);
+    std::vector<std::optional<bool>> takes(servers.size());
+    for (Entry& entry : agents_) {
+      const int64_t since =
+          entry.agent->WithNode([](const SimNode& node) { return node.waits_since(); });
+      if (since < 0 || since > slow) continue;
+      const size_t present = entry.agent->server();
+      for (size_t i = 1; i < servers.size(); ++i) {
+        const size_t other = (present + i) % servers.size();
+        if (!takes[other]) takes[other] = TakesConnections(servers[other]);
+        if (!*takes[other]) continue;
+        {
+          absl::MutexLock lock(&mutex_);
+          if (entry.due_at >= 0 || entry.moving) break;  // It has no stream.
+          entry.moving = true;
+        }
+        entry.agent->TurnTo(other);
+        entry.agent->Cancel();
+        break;
+      }
+    }
+  }
 }
 
 void Swarm::OnWelcomed(Agent& agent) {
-  if (agents_[agent.index()].welcomed.exchange(NowNs()) == 0) ++connected_;
+  if (EntryOf(agent).welcomed.exchange(NowNs()) == 0) ++connected_;
 }
 
 void Swarm::OnSynced(Agent& agent) {
   int64_t never = 0;
-  if (agents_[agent.index()].synced.compare_exchange_strong(never, NowNs())) ++synced_;
+  if (EntryOf(agent).synced.compare_exchange_strong(never, NowNs())) ++synced_;
+}
+
+void Swarm::OnAcknowledged(Agent& agent, const Acknowledged& what) {
+  const int64_t struck = struck_;
+  if (struck == 0) return;
+  Entry& entry = EntryOf(agent);
+  const int64_t now = NowNs();
+  const int64_t waited = what.wanted < 0 ? 0 : now - std::max(struck, what.wanted);
+  int64_t longest = entry.longest_wait;
+  while (waited > longest && !entry.longest_wait.compare_exchange_weak(longest, waited)) {
+  }
+  int64_t none = 0;
+  if (what.sent < struck || !entry.next_wait.compare_exchange_strong(none, now - struck)) return;
+  ++answered_;
+  int64_t first = first_wait_;
+  while ((first == 0 || now - struck < first) &&
+         !first_wait_.compare_exchange_weak(first, now - struck)) {
+  }
+}
+
+int64_t Swarm::Strike() {
+  struck_ = 0;  // What arrives meanwhile counts for nothing.
+  for (Entry& entry : agents_) entry.next_wait = entry.longest_wait = 0;
+  first_wait_ = 0;
+  answered_ = 0;
+  const int64_t now = NowNs();
+  struck_ = now;
+  return now;
+}
+
+std::vector<Swarm::Wait> Swarm::waits() const {
+  std::vector<Wait> all;
+  all.reserve(agents_.size());
+  for (const Entry& entry : agents_) {
+    all.push_back({.next = entry.next_wait, .longest = entry.longest_wait});
+  }
+  return all;
 }
 
 void Swarm::ForgetSyncs() {

@@ -29,14 +29,28 @@ class Swarm final : public AgentEvents {
   struct Options {
     Agent::Target target;
     uint32_t agents = 0;
+    uint32_t first = 0;  // The number of the first node, where several swarms share a cluster.
     SimNode::Reporting reporting;
-    netagent::ReconnectSettings reconnect;  // Agents come back exactly as real ones do.
+    // Agents come back exactly as real ones do. With several servers, of which one leads and takes
+    // connections, they do what real ones do in a simpler way: see kNextServer and kSlow.
+    netagent::ReconnectSettings reconnect;
     // The server's cooldown, to be watched; zero: not watched.
     absl::Duration cooldown;
     uint64_t seed = 0;
     // The period in which each reports what it uses of budgets; zero: never.
     absl::Duration budget_refresh;
+    Ledger::Memory memory = Ledger::Memory::kNone;
   };
+  // The time within which the next server follows one that has not welcomed an agent, until each
+  // has been tried; and in which one that has something to say begins.
+  static constexpr absl::Duration kNextServer = absl::Milliseconds(50);
+  // The pause, up to three times as long, before an agent that has something to say tries all of
+  // them again.
+  static constexpr absl::Duration kHurryPause = absl::Milliseconds(100);
+  // The time after which an agent that waits for an answer looks for another server that takes
+  // connections. It looks at the port, and moves; a real one keeps its stream until the other
+  // server has finished the handshake.
+  static constexpr absl::Duration kSlow = absl::Seconds(1);
 
   explicit Swarm(const Options& options);
   Swarm(const Swarm&) = delete;
@@ -55,6 +69,10 @@ class Swarm final : public AgentEvents {
   size_t size() const { return agents_.size(); }
   Agent& agent(size_t index) { return *agents_[index].agent; }
   const Ledger& ledger() const { return ledger_; }
+
+  // Has a pod come to the agent's node, and go as soon as that is acknowledged. False: there is no
+  // address for it.
+  bool RunPod(size_t index);
 
   // Counts, from now on, only streams that are welcomed later as synced.
   void ForgetSyncs();
@@ -75,6 +93,22 @@ class Swarm final : public AgentEvents {
   };
   std::vector<Progress> progress() const;
 
+  // Begins to measure how long agents wait for acknowledgements, from now on: something is about to
+  // happen to the servers. Returns NowNs().
+  int64_t Strike();
+  // In nanoseconds.
+  struct Wait {
+    // From Strike() to the first acknowledgement of a write that was sent after it; 0: none yet.
+    int64_t next = 0;
+    // The longest that something new waited to be acknowledged, of what has been since: after
+    // Strike(), and after it came up. 0: nothing has.
+    int64_t longest = 0;
+  };
+  std::vector<Wait> waits() const;
+  // Returns the least `next` of all agents, and how many agents have one.
+  int64_t first_wait() const { return first_wait_.load(); }
+  uint32_t answered() const { return answered_.load(); }
+
   uint64_t attempts() const { return attempts_.load(); }
   // Returns how streams ended, by gRPC's message, with what differs from stream to stream left out.
   std::map<std::string, uint64_t> ends() const;
@@ -88,6 +122,7 @@ class Swarm final : public AgentEvents {
   void OnWelcomed(Agent& agent) override;
   void OnSynced(Agent& agent) override;
   void OnLatency(int64_t nanoseconds) override { latencies_.Add(nanoseconds); }
+  void OnAcknowledged(Agent& agent, const Acknowledged& what) override;
 
  private:
   struct Entry {
@@ -99,7 +134,13 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> last_attempt{0};
     std::atomic<int64_t> welcomed{0};
     std::atomic<int64_t> synced{0};
-    netagent::Reconnect reconnect;  // The state of reconnecting, guarded by mutex_.
+    std::atomic<int64_t> next_wait{0};
+    std::atomic<int64_t> longest_wait{0};
+    // --- Guarded by mutex_. ---
+    size_t refused = 0;   // The servers that have not welcomed it since the last pause.
+    bool moving = false;  // Its stream ends since it moves to another server.
+    int64_t due_at = -1;  // When it is to connect; -1: it has, or is about to.
+    netagent::Reconnect reconnect;
   };
   struct Due {
     int64_t at;
@@ -107,10 +148,18 @@ class Swarm final : public AgentEvents {
     bool operator>(const Due& other) const { return at > other.at; }
   };
 
+  size_t IndexOf(const Agent& agent) const { return agent.index() - options_.first; }
+  Entry& EntryOf(const Agent& agent) { return agents_[IndexOf(agent)]; }
+
   void Run();
   // Waits until something is due, to connect or to be destroyed; false when it is time to go.
   bool Next(std::vector<Due>& connect);
   void Connect(const Due& due);
+  void SetDue(size_t index, int64_t at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MoveSlowAgents();
+  // How long the agent waits before it tries again, after an attempt that ended so.
+  absl::Duration DelayAfter(Entry& entry, const netagent::StreamEnd& end)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   Ledger ledger_;
@@ -121,6 +170,9 @@ class Swarm final : public AgentEvents {
   std::atomic<uint32_t> connected_{0};
   std::atomic<uint64_t> attempts_{0};
   std::atomic<int64_t> start_lag_{0};
+  std::atomic<int64_t> struck_{0};  // When Strike() was called; 0: never.
+  std::atomic<int64_t> first_wait_{0};
+  std::atomic<uint32_t> answered_{0};
 
   mutable absl::Mutex mutex_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);
@@ -130,7 +182,9 @@ class Swarm final : public AgentEvents {
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // The thread is last: it uses all of the above.
+  // The threads are last: they use all of the above.
+  std::thread mover_;
+  std::thread thread_;
 };
 
 }  // namespace spoke::swarm

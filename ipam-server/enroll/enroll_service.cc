@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/enroll/authority_files.h"
 #include "ipam-server/enroll/node_identity.h"
 #include "lib/base/status.h"
 #include "lib/tls/certificate.h"
@@ -47,13 +46,17 @@ absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollR
   RETURN_IF_ERROR(CheckEnrollRequest(request.node_name(), request.vm_id(), request.token()));
   ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(request.csr()));
   ASSIGN_OR_RETURN(const Asker asker, Authorize(request));
+  RETURN_IF_ERROR(
+      edges_.revocations.Check({.node = request.node_name(),
+                                .serial = "",
+                                .machines = {request.vm_id(), asker.node.provider_id}}));
   const absl::Time now = edges_.clock.Now();
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(gate_.Sign(request.node_name(), now));
   }
   ASSIGN_OR_RETURN(const std::string certificate,
-                   tls::IssueCertificate(authority_, key,
+                   tls::IssueCertificate(authority_.signing(), key,
                                          {.common_name = request.node_name(),
                                           .dns_names = {request.node_name()},
                                           .addresses = {},
@@ -62,12 +65,13 @@ absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollR
                                          {now - kClockSkew, now + settings_.certificate_life}));
   ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
   reply.set_certificate_chain(certificate);
-  reply.set_ca(authority_.certificate);
+  reply.set_ca(authority_.trusted());
   reply.set_not_after(absl::ToUnixSeconds(facts.not_after));
   edges_.log.Info("node_enrolled", {{"node", request.node_name()},
                                     {"vm", request.vm_id()},
                                     {"pod", asker.pod},
                                     {"provider_id", asker.node.provider_id},
+                                    {"serial", facts.serial},
                                     {"not_after", absl::FormatTime(facts.not_after)}});
   return absl::OkStatus();
 }

@@ -7,12 +7,13 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/enroll_gate.h"
 #include "ipam-server/enroll/enrollment_decision.h"
 #include "ipam-server/enroll/token_reviewer.h"
+#include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
-#include "lib/tls/authority.h"
 #include "proto/spoke/v1/enroll.grpc.pb.h"
 
 namespace spoke::ipam {
@@ -28,13 +29,15 @@ class EnrollService final : public v1::EnrollService::Service {
   // The edges, all borrowed.
   struct Edges {
     TokenReviewer& reviewer;
+    const Revocations& revocations;
     const os::Clock& clock;
     telemetry::Log& log;
   };
 
-  EnrollService(Settings settings, tls::Authority authority, Edges edges)
+  // Borrows `authority`.
+  EnrollService(Settings settings, const ClusterAuthority& authority, Edges edges)
       : settings_(std::move(settings)),
-        authority_(std::move(authority)),
+        authority_(authority),
         edges_(edges),
         gate_(settings_.gate) {}
 
@@ -52,7 +55,7 @@ class EnrollService final : public v1::EnrollService::Service {
   absl::StatusOr<Asker> Authorize(const v1::EnrollRequest& request);
 
   const Settings settings_;
-  const tls::Authority authority_;
+  const ClusterAuthority& authority_;
   const Edges edges_;
   absl::Mutex mutex_;
   EnrollGate gate_ ABSL_GUARDED_BY(mutex_);

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/store/memory_store.h"
 #include "lib/rpc/credentials.h"
 #include "netagent/enroll/enroll_call.h"
 #include "netagent/enroll/enroller.h"
@@ -81,16 +82,20 @@ class EnrollTest : public testing::Test {
     cluster_.cluster().AddNode({.name = "node-1",
                                 .provider_id = "azure:///subscriptions/s/machines/7",
                                 .labels = {{"topology.kubernetes.io/zone", "eastus-1"}}});
-    auto opened = ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                          .directory = dir_.File("ca"),
-                                          .server_names = {"spoke-ipam-server", "127.0.0.1"},
-                                          .rules = {.audience = "spoke-ipam-server",
-                                                    .k8s_namespace = "",
-                                                    .service_account = "spoke-netagent"},
-                                          .access = cluster_.access(),
-                                          .look = absl::Milliseconds(20),
-                                          .reload = absl::Seconds(1)},
-                                         clock_, log_);
+    auto opened =
+        ipam::Enrollment::Open({.address = "127.0.0.1:0",
+                                .files = {.ca = dir_.File("ca/ca.pem"),
+                                          .certificate = dir_.File("ca/server.pem"),
+                                          .key = dir_.File("ca/server.key")},
+                                .directory = dir_.File("ca"),
+                                .server_names = {"spoke-ipam-server", "127.0.0.1"},
+                                .rules = {.audience = "spoke-ipam-server",
+                                          .k8s_namespace = "",
+                                          .service_account = "spoke-netagent"},
+                                .access = cluster_.access(),
+                                .look = absl::Milliseconds(20),
+                                .reload = absl::Seconds(1)},
+                               {.revocations = *revocations_, .clock = clock_, .log = log_});
     EXPECT_TRUE(opened.ok()) << opened.status();
     enrollment_ = *std::move(opened);
     const absl::Status serving = enrollment_->Serve();
@@ -164,6 +169,9 @@ class EnrollTest : public testing::Test {
   os::SimClock clock_{absl::Now() - kBefore};
   testing_support::RecordingLog log_;
   ipam::FakeApiServer cluster_;
+  ipam::MemoryStore store_;
+  const std::unique_ptr<ipam::Revocations> revocations_ =
+      ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
   std::unique_ptr<ipam::Enrollment> enrollment_;
   NodePort service_;
   int port_ = 0;

@@ -12,7 +12,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/authority/authority_files.h"
 #include "ipam-server/enroll/node_identity.h"
 #include "lib/base/version.h"
 #include "lib/ip/address.h"

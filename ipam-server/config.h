@@ -30,7 +30,7 @@ struct EnrollConfig {
   std::string service_account = "spoke-netagent";  // The agents'.
   std::string
       k8s_namespace;  // The agents', and where the authority is published; empty: our pod's.
-  absl::Duration certificate_life = absl::Hours(24 * 30);
+  absl::Duration certificate_life = absl::Hours(24);
   bool stored = false;  // The authority is in the store; what is in the directory is this server's.
 
   // The files that the server uses itself.

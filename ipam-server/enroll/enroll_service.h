@@ -1,9 +1,10 @@
-// Answers agents that ask for their certificate: asks the cluster who they are, lets the core
-// decide, and signs.
+// Answers agents that ask for their certificate: asks the cluster who they are, or looks at the
+// certificate that they have, lets the core decide, and signs.
 #pragma once
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -23,7 +24,7 @@ class EnrollService final : public v1::EnrollService::Service {
  public:
   struct Settings {
     EnrollRules rules;
-    absl::Duration certificate_life = absl::Hours(24 * 30);
+    absl::Duration certificate_life = absl::Hours(24);
     EnrollGate::Settings gate = {};
   };
   // The edges, all borrowed.
@@ -47,12 +48,16 @@ class EnrollService final : public v1::EnrollService::Service {
 
  private:
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
-  // Who asks, if it may: its pod, and what its node is.
+  // Who asks, if it may.
   struct Asker {
-    std::string pod;
-    NodeFacts node;
+    std::string pod;                // Empty: its certificate has vouched for it.
+    std::string machine;            // As the cloud calls it; empty: unknown.
+    std::string serial;             // Of the certificate that is renewed.
+    std::vector<std::string> uris;  // What the new certificate says of the node.
   };
   absl::StatusOr<Asker> Authorize(const v1::EnrollRequest& request);
+  absl::StatusOr<Asker> AuthorizeByToken(const v1::EnrollRequest& request);
+  absl::StatusOr<Asker> AuthorizeByCertificate(const v1::EnrollRequest& request);
 
   const Settings settings_;
   const ClusterAuthority& authority_;

@@ -29,7 +29,7 @@ struct EnrollmentSettings {
   std::string directory;
   std::vector<std::string> server_names;
   EnrollRules rules;  // If it has no namespace, that of `access` counts.
-  absl::Duration certificate_life = absl::Hours(24 * 30);
+  absl::Duration certificate_life = absl::Hours(24);
   ClusterAccess access;
   // How often the own certificates and the published objects are looked at.
   absl::Duration look = absl::Minutes(1);

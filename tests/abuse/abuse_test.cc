@@ -98,9 +98,10 @@ class Abuse : public testing::Test {
                                .server_name = "spoke-ipam-server",
                                .ca_file = dir_.File("ca/ca.pem")});
     netagent::Enroller enroller(
-        {.files = {.ca = dir_.File("ca/ca.pem"),
+        {.files = {.ca = dir_.File("tls/roots.pem"),
                    .certificate = dir_.File("tls/node.pem"),
                    .key = dir_.File("tls/node.key")},
+         .ca_file = dir_.File("ca/ca.pem"),
          .token_file = dir_.File("token"),
          .node_name = "node-1",
          .vm_id = "vm-1"},

@@ -342,5 +342,24 @@ TEST_F(HostileAgent, AFloodIsReadNoFasterThanItIsAnswered) {
   EXPECT_LE(AttachedOf("hostile"), kMost);
 }
 
+TEST_F(HostileAgent, ARevokedAgentIsCutAndStaysOut) {
+  auto hostile = Connect("hostile");
+  ASSERT_TRUE(hostile->Greet(HelloOf("hostile"), 4).ok());
+  const absl::Time revoked = absl::Now();
+  EXPECT_EQ(Ask({"node", "revoke", "hostile", "--reason", "taken over"})["sessions_ended"], 1);
+  const absl::Status end = hostile->End();
+  EXPECT_TRUE(absl::IsPermissionDenied(end)) << end;
+  EXPECT_THAT(std::string(end.message()),
+              testing::HasSubstr("node hostile is revoked: taken over"));
+  EXPECT_LT(absl::Now() - revoked, absl::Seconds(5));
+  for (const char* vm : {"vm", "vm-2"}) {
+    auto again = Connect("hostile");
+    const auto told = again->Greet(HelloOf("hostile", vm), 1);
+    EXPECT_TRUE(absl::IsPermissionDenied(told.status())) << told.status();
+  }
+  EXPECT_EQ(AttachedOf("hostile"), 4U) << "its pods keep what they have";
+  ExpectOthersAreWell();
+}
+
 }  // namespace
 }  // namespace spoke::hostile

@@ -52,7 +52,7 @@ class HostileAgent : public testing::Test {
     Put("server.key", server.key);
     server_.emplace(directory_.path(), kSettings,
                     fmt::format("tls: {{ca: {0}/ca.pem, certificate: {0}/server.pem, key: "
-                                "{0}/server.key}}",
+                                "{0}/server.key}}\nseal_key_file: {0}/seal.key",
                                 directory_.path()));
     EXPECT_TRUE(server_->Exec().ok());
     for (int i = 0; i < 600; ++i) {

@@ -2,16 +2,20 @@
 
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
+#include "absl/synchronization/mutex.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
@@ -29,10 +33,10 @@
 #include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
-#include "lib/daemon/served_health.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
@@ -50,6 +54,9 @@ constexpr int kKeepaliveMs = 60'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 // The longest message of operators: spokectl sends no more than 3 MiB of files.
 constexpr int kMaxAdminMessageBytes = 4 << 20;
+
+// How often it is looked at whether this server still leads.
+constexpr int kMarginPeriodMs = 100;
 
 // The longest silence of a loop of the server. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
@@ -75,17 +82,51 @@ struct Servers {
   std::unique_ptr<rpc::BoundedServer> agents;
 };
 
-// The standard service on both listeners, for those who ask there; and what probes ask.
-void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writable) {
-  servers.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
-                                                                    writable);
-  servers.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
-                                                                     writable);
-  if (writable) return health.Say({});
-  health.Say(
-      {"the store cannot be written, so that no node gets another address; spokectl status "
-       "says why: free its disk, or make it writable"});
-}
+// Whether the server does its work: it can write, and it leads. Said by the standard service on
+// both listeners, for those who ask there, and to probes. Thread-safe.
+class Readiness {
+ public:
+  // Borrows both.
+  Readiness(const Servers& servers, daemon::ServedHealth& health)
+      : servers_(servers), health_(health) {}
+
+  void SetWritable(bool writable) {
+    absl::MutexLock lock(&mutex_);
+    writable_ = writable;
+    Say();
+  }
+  void SetLeading(bool leading) {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(leading_, leading) != leading) Say();
+  }
+
+ private:
+  void Say() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool ready = writable_ && leading_;
+    servers_.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
+                                                                       ready);
+    servers_.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
+                                                                        ready);
+    rpc::Reasons reasons;
+    if (!writable_) {
+      reasons.emplace_back(
+          "the store cannot be written, so that no node gets another address; spokectl status says "
+          "why: free its disk, or make it writable");
+    }
+    if (!leading_) {
+      reasons.emplace_back(
+          "it cannot renew its leadership at etcd, and has sent its agents to the next server: "
+          "etcd has no quorum, or cannot be reached from here");
+    }
+    health_.Say(std::move(reasons));
+  }
+
+  const Servers& servers_;
+  daemon::ServedHealth& health_;
+  absl::Mutex mutex_;
+  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
+  bool leading_ ABSL_GUARDED_BY(mutex_) = true;
+};
 
 // Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
 // only.
@@ -176,17 +217,29 @@ void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   });
 }
 
+std::function<void(const ObjectSet&)> TellTeamsAndBudgets(TrafficBook& traffic,
+                                                          BudgetKeeper& budgets) {
+  return [&traffic, &budgets](const ObjectSet& objects) {
+    traffic.SetTeams(TeamsByNamespace(objects));
+    budgets.SetBudgets(BudgetsOf(objects));
+  };
+}
+
+void AddLeadership(const ServerConfig& config, const std::function<absl::Duration()>& margin,
+                   telemetry::Metrics& metrics) {
+  LeadershipSample sample;
+  if (config.etcd) sample.leader = config.etcd->name;
+  metrics.AddSource([sample = std::move(sample), margin]() mutable {
+    if (margin) sample.margin = margin();
+    return LeadershipSamples(sample);
+  });
+}
+
 void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   health.Say({"it is stopping"});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
-}
-
-daemon::HealthSettings HealthOf(const ServerConfig& config) {
-  return {.address = config.health,
-          .loops = {"the fleet's loop", "the loop of budgets"},
-          .longest_silence = kLongestSilence};
 }
 
 AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
@@ -227,16 +280,25 @@ struct Running {
   CloudEdge& cloud;
 };
 
-void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const Servers& servers,
-                    daemon::ServedHealth& health) {
-  parts.loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
-  SetReady(servers, health, true);
-  std::thread loop_thread([&] { parts.loop.Run(); });
+void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {
+  Readiness readiness(servers, edges.health);
+  parts.loop.SetWritableSink([&](bool writable) { readiness.SetWritable(writable); });
+  readiness.SetWritable(true);
+  std::thread loop_thread([&] {
+    ::prctl(PR_SET_NAME, "fleet-loop");
+    parts.loop.Run();
+  });
   parts.audit.Start();
   parts.history.Start();
   parts.budgets.Start(parts.streams, parts.events);
-  parts.events.Info("server_stopping", {{"signal", signals.Wait()}});
-  Shutdown(servers, health);
+  const os::UniqueFd signals = edges.signals.Descriptor();
+  pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
+  const int period_ms = edges.margin ? kMarginPeriodMs : -1;
+  while (::poll(&signal, 1, period_ms) <= 0) {
+    if (edges.margin) readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+  }
+  parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
+  Shutdown(servers, edges.health);
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
@@ -245,14 +307,21 @@ void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const
 
 }  // namespace
 
-absl::Status RunServer(const ServerConfig& config, Store& store, const os::SignalWaiter& signals,
-                       telemetry::Log& log) {
+daemon::HealthSettings HealthOf(const ServerConfig& config) {
+  return {.address = config.health,
+          .loops = {"the fleet's loop", "the loop of budgets"},
+          .longest_silence = kLongestSilence};
+}
+
+absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
+  Store& store = edges.store;
+  telemetry::Log& log = edges.log;
+  daemon::ServedHealth& health = edges.health;
   grpc::EnableDefaultHealthCheckService(true);
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
   RemoveLeftovers(config, log);
-  daemon::ServedHealth health(HealthOf(config), log);
-  AgentStreams streams(base::kVersion);
+  AgentStreams streams(base::kVersion, edges.margin);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Revocations> revocations,
       Revocations::Open(store, clocks.time_of_day, [&](SessionId session, const absl::Status& why) {
@@ -265,6 +334,7 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
+  AddLeadership(config, edges.margin, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
@@ -287,12 +357,8 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                   .metrics = &server_metrics,
                   .witness = &keys.witness,
                   .background = &background,
-                  .heartbeat = &health.heartbeat(0),
-                  .on_objects =
-                      [&](const ObjectSet& objects) {
-                        traffic.SetTeams(TeamsByNamespace(objects));
-                        budgets.SetBudgets(BudgetsOf(objects));
-                      },
+                  .heartbeat = &health.heartbeat(kLoopHeartbeat),
+                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
                   .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
   answer_to = &loop;
   NodeService node_service(
@@ -322,8 +388,7 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint.get(), metrics);
   SayStarted(config, store.Describe(), cloud->cloud().Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, signals, servers,
-                 health);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, edges, servers);
   return absl::OkStatus();
 }
 }  // namespace spoke::ipam

@@ -5,17 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "ipam-server/authority/authority_record.h"
 #include "lib/base/status.h"
-#include "lib/os/file.h"
 
 namespace spoke::ipam {
 namespace {
-
-constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
-constexpr size_t kMaxBootIdBytes = 64;
 
 // A server that did not see what is in the store would make another authority beside it.
 absl::Status CheckNothingIsSealed(Store& store) {
@@ -89,12 +84,9 @@ absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, Store& store,
     }
     ASSIGN_OR_RETURN(enrollment, OpenEnrollment(*config.enroll, std::move(edges)));
   }
-  // No start is taken to be in the boot of another without a boot id.
-  const std::string boot_id(
-      absl::StripAsciiWhitespace(os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or("")));
   const std::string directory = config.witness_directory();
   ASSIGN_OR_RETURN(const auto marks, MarkKeysOf(seal, directory, store));
-  ASSIGN_OR_RETURN(StoreWitness witness, StoreWitness::Open(directory, boot_id, marks));
+  ASSIGN_OR_RETURN(StoreWitness witness, StoreWitness::Open(directory, ThisBoot(), marks));
   return ServerKeys{.witness = std::move(witness), .enrollment = std::move(enrollment)};
 }
 

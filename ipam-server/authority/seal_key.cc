@@ -68,24 +68,30 @@ absl::StatusOr<SealKey> SealKey::From(std::string_view text) {
   return key;
 }
 
+absl::StatusOr<SealKey> ReadSealKey(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, os::ReadFile(path, kMaxFileBytes + 1));
+  auto key = SealKey::From(text);
+  if (!key.ok()) return base::Annotate(key.status(), path);
+  return key;
+}
+
 absl::StatusOr<OpenedSealKey> OpenSealKey(const std::string& path, bool may_make, Store& store) {
   ASSIGN_OR_RETURN(const std::optional<std::string> sealed, FingerprintOf(store));
-  auto text = os::ReadFile(path, kMaxFileBytes + 1);
-  const bool make = absl::IsNotFound(text.status()) && may_make && !sealed;
+  auto key = ReadSealKey(path);
+  const bool make = absl::IsNotFound(key.status()) && may_make && !sealed;
   if (make) {
     RETURN_IF_ERROR(os::MakeDirectory(os::DirectoryOf(path)));
     ASSIGN_OR_RETURN(const std::string random, tls::RandomBytes(kLeastSealKeyBytes));
-    text = absl::BytesToHexString(random) + "\n";
-    RETURN_IF_ERROR(os::WriteFileAtomic(path, *text, os::Durability::kSurvivesPower, 0600));
+    RETURN_IF_ERROR(os::WriteFileAtomic(path, absl::BytesToHexString(random) + "\n",
+                                        os::Durability::kSurvivesPower, 0600));
+    key = ReadSealKey(path);
   }
-  if (!text.ok() && sealed) {
+  if (!key.ok() && sealed) {
     return base::Annotate(
-        text.status(),
+        key.status(),
         fmt::format("seal_key_file, which must have the key with the fingerprint {}", *sealed));
   }
-  if (!text.ok()) return base::Annotate(text.status(), "seal_key_file");
-  auto key = SealKey::From(*text);
-  if (!key.ok()) return base::Annotate(key.status(), path);
+  if (!key.ok()) return base::Annotate(key.status(), "seal_key_file");
   if (sealed) RETURN_IF_ERROR(CheckFingerprint(*sealed, *key));
   return OpenedSealKey{.key = *std::move(key), .made = make};
 }

@@ -24,8 +24,11 @@ struct SealKey {
   static absl::StatusOr<SealKey> From(std::string_view text);
 };
 
-// Reads `path`. A file that is missing is made, with mode 0600, if `may_make` and nothing in
-// `store` is sealed yet; `made` says whether it was. Errors: as errno says; as SealKey::From();
+// Reads `path`. Errors: as errno says; as SealKey::From(), with the path.
+absl::StatusOr<SealKey> ReadSealKey(const std::string& path);
+
+// Does the same, and compares it with the store. A file that is missing is made, with mode 0600, if `may_make` and nothing in
+// `store` is sealed yet; `made` says whether it was. Errors: as ReadSealKey();
 // kFailedPrecondition (what is in the store is sealed under another key: the text has both
 // fingerprints; nothing was changed).
 struct OpenedSealKey {

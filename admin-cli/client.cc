@@ -180,6 +180,23 @@ absl::StatusOr<v1::ForgetNodeResponse> Client::ForgetNode(
     const v1::ForgetNodeRequest& request) const {
   return calls_->One(&Stub::ForgetNode, request);
 }
+absl::StatusOr<v1::RevokeIdentityResponse> Client::RevokeIdentity(
+    const v1::RevokeIdentityRequest& request) const {
+  return calls_->One(&Stub::RevokeIdentity, request);
+}
+absl::StatusOr<v1::UnrevokeIdentityResponse> Client::UnrevokeIdentity(
+    const v1::UnrevokeIdentityRequest& request) const {
+  return calls_->One(&Stub::UnrevokeIdentity, request);
+}
+absl::StatusOr<v1::ListRevokedResponse> Client::ListRevoked() const {
+  return calls_->One(&Stub::ListRevoked, v1::ListRevokedRequest());
+}
+absl::StatusOr<v1::ListRootsResponse> Client::ListRoots() const {
+  return calls_->One(&Stub::ListRoots, v1::ListRootsRequest());
+}
+absl::StatusOr<v1::ListRootsResponse> Client::RotateAuthority() const {
+  return calls_->One(&Stub::RotateAuthority, v1::RotateAuthorityRequest());
+}
 absl::Status Client::ListAddresses(const v1::ListAddressesRequest& request,
                                    const Each<v1::ListAddressesResponse>& each) const {
   return calls_->Many(&Stub::AsyncListAddresses, request, each, false);

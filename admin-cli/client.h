@@ -45,6 +45,13 @@ class Client {
   absl::StatusOr<v1::NodeInfo> SetNodeMode(const v1::SetNodeModeRequest& request) const;
   absl::StatusOr<v1::NodeInfo> RetryNode(const v1::RetryNodeRequest& request) const;
   absl::StatusOr<v1::ForgetNodeResponse> ForgetNode(const v1::ForgetNodeRequest& request) const;
+  absl::StatusOr<v1::RevokeIdentityResponse> RevokeIdentity(
+      const v1::RevokeIdentityRequest& request) const;
+  absl::StatusOr<v1::UnrevokeIdentityResponse> UnrevokeIdentity(
+      const v1::UnrevokeIdentityRequest& request) const;
+  absl::StatusOr<v1::ListRevokedResponse> ListRevoked() const;
+  absl::StatusOr<v1::ListRootsResponse> ListRoots() const;
+  absl::StatusOr<v1::ListRootsResponse> RotateAuthority() const;
   absl::Status ListAddresses(const v1::ListAddressesRequest& request,
                              const Each<v1::ListAddressesResponse>& each) const;
   absl::StatusOr<v1::AddressInfo> GetAddress(const v1::GetAddressRequest& request) const;

@@ -75,8 +75,8 @@ Command CommandTree() {
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
-  add({DoctorCommand(), BackupCommand(), StoreCommand(), RecoveryCommand(), SupportBundleCommand(),
-       AzureCommand()});
+  add({DoctorCommand(), BackupCommand(), StoreCommand(), RecoveryCommand(), AuthorityCommand(),
+       SupportBundleCommand(), AzureCommand()});
   add(ShellCommands());
   // The order is that of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),

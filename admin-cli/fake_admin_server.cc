@@ -4,6 +4,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -112,6 +113,48 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
       if (address.node() == request->name()) *response->add_addresses() = address;
     }
     return Begin("GetNode", *request);
+  }
+  grpc::Status RevokeIdentity(Context*, const v1::RevokeIdentityRequest* request,
+                              v1::RevokeIdentityResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    v1::RevokedIdentity& identity = *response->mutable_identity();
+    identity.set_kind(request->kind());
+    identity.set_value(request->value());
+    identity.set_reason(request->reason());
+    state.revoked.push_back(identity);
+    response->set_sessions_ended(1);
+    return Begin("RevokeIdentity", *request);
+  }
+  grpc::Status UnrevokeIdentity(Context*, const v1::UnrevokeIdentityRequest* request,
+                                v1::UnrevokeIdentityResponse*) override {
+    absl::MutexLock lock(&mutex);
+    if (std::erase_if(state.revoked, [&](const v1::RevokedIdentity& identity) {
+          return identity.value() == request->value();
+        }) == 0) {
+      return NotFound(request->kind() + " " + request->value() + " is not revoked");
+    }
+    return Begin("UnrevokeIdentity", *request);
+  }
+  grpc::Status ListRevoked(Context*, const v1::ListRevokedRequest* request,
+                           v1::ListRevokedResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    for (const v1::RevokedIdentity& identity : state.revoked) {
+      *response->add_identities() = identity;
+    }
+    return Begin("ListRevoked", *request);
+  }
+  grpc::Status ListRoots(Context*, const v1::ListRootsRequest* request,
+                         v1::ListRootsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.roots;
+    return Begin("ListRoots", *request);
+  }
+  grpc::Status RotateAuthority(Context*, const v1::RotateAuthorityRequest* request,
+                               v1::ListRootsResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    state.roots.add_roots()->set_state("next");
+    *response = state.roots;
+    return Begin("RotateAuthority", *request);
   }
   grpc::Status SetNodeMode(Context*, const v1::SetNodeModeRequest* request,
                            v1::NodeInfo* response) override {

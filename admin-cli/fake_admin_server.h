@@ -19,6 +19,8 @@ struct FakeState {
   std::string frozen;
   v1::RecoveryInfo recovery;
   std::map<std::string, v1::NodeInfo> nodes;
+  std::vector<v1::RevokedIdentity> revoked;
+  v1::ListRootsResponse roots;
   std::map<std::string, v1::PoolInfo> pools;
   std::map<std::string, v1::AddressInfo> addresses;
   std::map<std::string, v1::ReservationInfo> reservations;

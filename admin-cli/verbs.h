@@ -10,7 +10,10 @@ namespace spoke::ctl {
 
 std::vector<Command> StatusCommands();   // status, top, unfreeze, version.
 Command PoolCommand();                   // pool list|show|create|resize|delete.
-Command NodeCommand();                   // node list|show|drain|undrain|freeze|unfreeze.
+Command NodeCommand();                   // node list|show|drain|undrain|freeze|unfreeze|...
+Command RevokeCommand();                 // node revoke.
+Command UnrevokeCommand();               // node unrevoke.
+Command RevokedCommand();                // node revoked.
 Command IpCommand();                     // ip list|show|history|release|quarantine.
 Command ReserveCommand();                // reserve create|list|release.
 std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
@@ -18,6 +21,7 @@ Command RolloutCommand();                // rollout status.
 Command PolicyCommand();                 // policy verify.
 Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
+Command AuthorityCommand();              // authority list|rotate.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
 Command DoctorCommand();                 // doctor.

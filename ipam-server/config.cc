@@ -203,6 +203,17 @@ void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig
     map.Duration("certificate_life", &enroll.certificate_life, Need::kOptional,
                  {absl::Hours(1), absl::Hours(24 * 365)});
   }
+}
+
+// `enroll` and `store` must have been read.
+void ReadSealKey(const ConfigMap& root, ServerConfig& out) {
+  root.String("seal_key_file", &out.seal_key_file, Need::kOptional);
+  if (out.enroll) out.enroll->stored = !out.seal_key_file.empty();
+  if (out.enroll && out.etcd && out.seal_key_file.empty()) {
+    root.Error("seal_key_file",
+               "several servers have one authority, which lies in the store, sealed: name a file "
+               "with 32 random bytes or more, the same on all of them");
+  }
   config::ReadTlsOrEnrolled(root, out.enroll ? out.enroll->files() : rpc::TlsFiles(), &out.tls);
 }
 
@@ -210,6 +221,11 @@ void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig
 
 std::string ServerConfig::witness_directory() const {
   return enroll ? enroll->directory : os::DirectoryOf(sqlite);
+}
+
+bool ServerConfig::may_make_seal_key() const {
+  const std::string directory = os::DirectoryOf(seal_key_file);
+  return !etcd && (directory == os::DirectoryOf(sqlite) || directory == witness_directory());
 }
 
 absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std::string& file,
@@ -222,6 +238,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   ReadEnroll(root, check_directory, out);
 
   ReadStore(root, check_directory, out);
+  ReadSealKey(root, out);
   ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);

@@ -30,11 +30,12 @@ struct EnrollConfig {
   std::string service_account = "spoke-netagent";  // The agents'.
   std::string
       k8s_namespace;  // The agents', and where the authority is published; empty: our pod's.
-  absl::Duration certificate_life = absl::Hours(24 * 30);
+  absl::Duration certificate_life = absl::Hours(24);
+  bool stored = false;  // The authority is in the store; what is in the directory is this server's.
 
   // The files that the server uses itself.
   rpc::TlsFiles files() const {
-    return {.ca = directory + "/ca.pem",
+    return {.ca = directory + (stored ? "/roots.pem" : "/ca.pem"),
             .certificate = directory + "/server.pem",
             .key = directory + "/server.key"};
   }
@@ -72,7 +73,9 @@ struct ServerConfig {
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   // The store's file; with `etcd`, a file in whose directory the server keeps what is its own.
   std::string sqlite = "/var/lib/spoke/ipam.db";
-  std::optional<EtcdConfig> etcd;        // Absent: SQLite.
+  std::optional<EtcdConfig> etcd;  // Absent: SQLite.
+  // The key under which secrets are sealed in the store; empty: there are none.
+  std::string seal_key_file;
   std::optional<azure::Settings> azure;  // Absent: the static cloud.
   std::string attachments_file;          // The static cloud's; empty: none.
   std::vector<PoolSpec> pools;           // Others come as policy objects.
@@ -89,6 +92,9 @@ struct ServerConfig {
   // Returns where the store's key and mark lie (loop/store_witness.h): with the authority, or else
   // beside the store, but not in it.
   std::string witness_directory() const;
+  // Whether the server makes the file of the seal key where it is missing: in a directory of its
+  // own, and when there is no other server that would have to have the same.
+  bool may_make_seal_key() const;
 };
 
 // Tells whether a directory exists: os::CheckDirectory, or a test's own.

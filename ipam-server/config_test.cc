@@ -152,6 +152,22 @@ TEST(ServerConfig, WithEnrollTheFilesAreThoseOfItsDirectory) {
                                        .certificate_life = absl::Hours(2)}));
 }
 
+TEST(ServerConfig, WithASealKeyTheAuthorityIsInTheStore) {
+  const std::string rest =
+      "cloud: {static: {}}\nenroll: {server_names: [a]}\nseal_key_file: /s/seal.key\n";
+  const auto config = ParseServerConfig(rest, "ipam.yaml", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->seal_key_file, "/s/seal.key");
+  EXPECT_EQ(config->tls.ca, "/var/lib/spoke/ca/roots.pem");
+  EXPECT_FALSE(config->may_make_seal_key()) << "not in a directory of its own";
+  const auto own = ParseServerConfig(rest + "store: {sqlite: /s/ipam.db}\n", "ipam.yaml", AllThere);
+  EXPECT_TRUE(own->may_make_seal_key());
+  const std::string etcd = "store: {etcd: {endpoints: [\"http://a\"], directory: /s}}\n";
+  EXPECT_FALSE(ParseServerConfig(rest + etcd, "ipam.yaml", AllThere)->may_make_seal_key());
+  EXPECT_THAT(Mistakes("cloud: {static: {}}\nenroll: {server_names: [a]}\n" + etcd),
+              HasSubstr("seal_key_file: several servers have one authority"));
+}
+
 TEST(ServerConfig, EnrollIsRefusedWithItsMistakes) {
   const std::string text = Mistakes(
       "tls: {insecure: true}\ncloud: {static: {}}\n"

@@ -20,16 +20,15 @@
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/dns/system_resolver.h"
-#include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/history/history_job.h"
 #include "ipam-server/loop/background.h"
 #include "ipam-server/loop/cloud_edge.h"
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
-#include "ipam-server/loop/store_witness.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
+#include "ipam-server/server_keys.h"
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
@@ -204,34 +203,12 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
       .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
 }
 
-// Opens the witness. No start is taken to be in the boot of another without a boot id.
-absl::StatusOr<StoreWitness> OpenWitness(const ServerConfig& config) {
-  return StoreWitness::Open(config.witness_directory(), ThisBoot());
-}
-
 // Certificates are good by the time of day; all else is measured by what nobody sets.
 struct Clocks {
   os::RealClock time_of_day;
   os::MonotonicClock uptime;
   os::SteadyClock steady{time_of_day, uptime};
 };
-
-// Makes the files that the agents' port needs. Null: agents get their certificates by other means.
-absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
-    const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
-  if (!config) return nullptr;
-  ASSIGN_OR_RETURN(const ClusterAccess access,
-                   InClusterAccess([](const char* name) { return std::getenv(name); }));
-  return Enrollment::Open({.address = config->address,
-                           .directory = config->directory,
-                           .server_names = config->server_names,
-                           .rules = {.audience = config->audience,
-                                     .k8s_namespace = config->k8s_namespace,
-                                     .service_account = config->service_account},
-                           .certificate_life = config->certificate_life,
-                           .access = access},
-                          clock, log);
-}
 
 void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   metrics.AddSource([&budgets] {
@@ -344,8 +321,15 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
   RemoveLeftovers(config, log);
-  // Enrollment comes now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
+  AgentStreams streams(base::kVersion, edges.margin);
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Revocations> revocations,
+      Revocations::Open(store, clocks.time_of_day, [&](SessionId session, const absl::Status& why) {
+        streams.Cut(session, why);
+      }));
+  // The keys come now that the store is ours, and so is what lies beside it.
+  ASSIGN_OR_RETURN(const ServerKeys keys,
+                   OpenKeys(config, store, *revocations, clocks.time_of_day, log));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
@@ -355,11 +339,9 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
-  ASSIGN_OR_RETURN(const StoreWitness witness, OpenWitness(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   TrafficBook traffic(clock, &server_metrics);
-  AgentStreams streams(base::kVersion, edges.margin);
   // The loop needs the way to the cloud, and the cloud's answers need the loop.
   FleetLoop* answer_to = nullptr;
   ASSIGN_OR_RETURN(
@@ -373,7 +355,7 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .clock = clock,
                   .log = events,
                   .metrics = &server_metrics,
-                  .witness = &witness,
+                  .witness = &keys.witness,
                   .background = &background,
                   .heartbeat = &health.heartbeat(kLoopHeartbeat),
                   .on_objects = TellTeamsAndBudgets(traffic, budgets),
@@ -381,7 +363,11 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   answer_to = &loop;
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
-      {.streams = streams, .loop = loop, .traffic = traffic, .budgets = budgets});
+      {.streams = streams,
+       .loop = loop,
+       .traffic = traffic,
+       .budgets = budgets,
+       .revocations = *revocations});
   AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
@@ -394,11 +380,13 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                               .clock = clock,
                               .traffic = traffic,
                               .budgets = budgets,
-                              .resolver = resolver});
+                              .resolver = resolver,
+                              .revocations = *revocations,
+                              .authority = keys.authority()});
   VersionGate gate(base::kVersion, admin_service);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
-  if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
-  AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
+  if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
+  AddRefusals(servers, keys.enrollment.get(), endpoint.get(), metrics);
   SayStarted(config, store.Describe(), cloud->cloud().Describe(), events);
   RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, edges, servers);
   return absl::OkStatus();

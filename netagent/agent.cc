@@ -251,9 +251,10 @@ void Agent::MakeCloudParts() {
   if (!config_.enroll) return;
   enroll_call_.emplace(EnrollServer{.server = config_.enroll->server,
                                     .server_name = config_.enroll->server_name,
-                                    .ca_file = config_.enroll->ca_file});
+                                    .ca_file = config_.tls.ca});
   enroller_.emplace(
       Enroller::Settings{.files = config_.tls,
+                         .ca_file = config_.enroll->ca_file,
                          .token_file = config_.enroll->token_file,
                          .node_name = identity_.node_name,
                          .vm_id = identity_.vm_id},

@@ -282,7 +282,7 @@ TEST_F(AgentTest, PodsAreServedWhileTheNodeWaitsForItsCertificate) {
   config_.enroll = EnrollConfig{.server = "unix:" + dir_.File("no-enroll.sock"),
                                 .token_file = dir_.File("token"),
                                 .ca_file = dir_.File("ca.pem")};
-  config_.tls = {.ca = dir_.File("ca.pem"),
+  config_.tls = {.ca = dir_.File("tls/roots.pem"),
                  .certificate = dir_.File("tls/node.pem"),
                  .key = dir_.File("tls/node.key")};
   const auto wait_for = [this](std::string_view event) {
@@ -309,7 +309,7 @@ TEST_F(AgentTest, PodsAreServedWhileTheNodeWaitsForItsCertificate) {
                                                         {.dns_names = {"node1"}}, month)
                                       .value();
   for (const auto& [file, text] :
-       {std::pair(config_.tls.ca, authority.certificate), std::pair(config_.tls.key, key),
+       {std::pair(config_.enroll->ca_file, authority.certificate), std::pair(config_.tls.key, key),
         std::pair(config_.tls.certificate, certificate)}) {
     ASSERT_TRUE(os::WriteFileAtomic(file, text, os::Durability::kVisible).ok());
   }

@@ -264,7 +264,7 @@ void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
     map.String("token_file", &out.token_file, Need::kOptional);
     map.String("ca_file", &out.ca_file, Need::kOptional);
     map.String("server_name", &out.server_name, Need::kOptional);
-    files = {.ca = out.ca_file,
+    files = {.ca = config->state_dir + "/tls/roots.pem",
              .certificate = config->state_dir + "/tls/node.pem",
              .key = config->state_dir + "/tls/node.key"};
   }

@@ -77,7 +77,7 @@ TEST(AgentConfig, WithEnrollTheFilesAreThoseThatItGets) {
   expected.server = "a:2";
   expected.server_name = "ipam";
   EXPECT_EQ(config->enroll, expected);
-  EXPECT_EQ(config->tls.ca, "/var/run/spoke-ca/ca.pem");
+  EXPECT_EQ(config->tls.ca, "/s/tls/roots.pem");
   EXPECT_EQ(config->tls.certificate, "/s/tls/node.pem");
   EXPECT_EQ(config->tls.key, "/s/tls/node.key");
   const auto all = ParseAgentConfig(

@@ -9,11 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ipam-server/audit/audit_job.h"
+#include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/dns/host_resolver.h"
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/revocation/revocations.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/traffic/traffic_book.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
@@ -23,8 +25,8 @@ namespace spoke::ipam {
 // Thread-safe. Errors of every call, beside those that admin.proto lists: DEADLINE_EXCEEDED (the
 // loop did not answer in time, or not before the caller's deadline).
 //
-// admin_service.cc has the calls that look, admin_changes.cc those that change something, and
-// admin_streams.cc those that go on for a while.
+// admin_service.cc has the calls that look, admin_changes.cc those that change something,
+// admin_identity.cc those about certificates, and admin_streams.cc those that go on for a while.
 class AdminService final : public v1::AdminService::Service {
  public:
   struct About {
@@ -42,6 +44,8 @@ class AdminService final : public v1::AdminService::Service {
     TrafficBook& traffic;
     BudgetKeeper& budgets;
     HostResolver& resolver;
+    Revocations& revocations;
+    ClusterAuthority* authority;  // nullptr: this server gives out no certificates.
   };
   // Borrows the edges. `settings`: those of the loop. `store_path`: the store's file, beside which
   // backups lie on their way to the operator.
@@ -56,7 +60,9 @@ class AdminService final : public v1::AdminService::Service {
         clock_(edges.clock),
         traffic_(edges.traffic),
         budgets_(edges.budgets),
-        resolver_(edges.resolver) {}
+        resolver_(edges.resolver),
+        revocations_(edges.revocations),
+        authority_(edges.authority) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -108,6 +114,16 @@ class AdminService final : public v1::AdminService::Service {
                          v1::NodeInfo* response) override;
   grpc::Status ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
                           v1::ForgetNodeResponse* response) override;
+  grpc::Status RevokeIdentity(Context* context, const v1::RevokeIdentityRequest* request,
+                              v1::RevokeIdentityResponse* response) override;
+  grpc::Status UnrevokeIdentity(Context* context, const v1::UnrevokeIdentityRequest* request,
+                                v1::UnrevokeIdentityResponse* response) override;
+  grpc::Status ListRevoked(Context* context, const v1::ListRevokedRequest* request,
+                           v1::ListRevokedResponse* response) override;
+  grpc::Status ListRoots(Context* context, const v1::ListRootsRequest* request,
+                         v1::ListRootsResponse* response) override;
+  grpc::Status RotateAuthority(Context* context, const v1::RotateAuthorityRequest* request,
+                               v1::ListRootsResponse* response) override;
   grpc::Status ReleaseAddress(Context* context, const v1::ReleaseAddressRequest* request,
                               v1::AddressInfo* response) override;
   grpc::Status QuarantineAddress(Context* context, const v1::QuarantineAddressRequest* request,
@@ -161,6 +177,8 @@ class AdminService final : public v1::AdminService::Service {
   TrafficBook& traffic_;
   BudgetKeeper& budgets_;
   HostResolver& resolver_;
+  Revocations& revocations_;
+  ClusterAuthority* const authority_;
 };
 
 }  // namespace spoke::ipam

@@ -3,10 +3,11 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/enroll/authority_files.h"
 #include "ipam-server/enroll/node_identity.h"
+#include "ipam-server/enroll/renewal_decision.h"
 #include "lib/base/status.h"
 #include "lib/tls/certificate.h"
+#include "lib/tls/renewal.h"
 
 namespace spoke::ipam {
 namespace {
@@ -32,42 +33,85 @@ absl::Status NoSuchPod(const absl::Status& status) {
 
 }  // namespace
 
+// What vouches for an agent, best first. Only while nobody can be asked about its token, and where
+// it has none, its certificate suffices: a token that is no good is an answer.
 absl::StatusOr<EnrollService::Asker> EnrollService::Authorize(const v1::EnrollRequest& request) {
+  if (request.token().empty()) return AuthorizeByCertificate(request);
+  auto by_token = AuthorizeByToken(request);
+  const bool unanswered =
+      absl::IsUnavailable(by_token.status()) || absl::IsDeadlineExceeded(by_token.status());
+  if (!unanswered || request.certificate().empty()) return by_token;
+  auto by_certificate = AuthorizeByCertificate(request);
+  return by_certificate.ok() ? by_certificate : by_token;
+}
+
+absl::StatusOr<EnrollService::Asker> EnrollService::AuthorizeByCertificate(
+    const v1::EnrollRequest& request) {
+  const std::string& certificate = request.certificate();
+  ASSIGN_OR_RETURN(tls::CertificateFacts facts, tls::ReadCertificate(certificate));
+  const ShownCertificate shown{
+      .dns_names = facts.dns_names,
+      .uris = facts.uris,
+      .not_before = facts.not_before,
+      .not_after = facts.not_after,
+      .for_clients = facts.for_clients,
+      .is_authority = facts.is_authority,
+      .is_ours = tls::CheckSignedBy(certificate, authority_.trusted()).ok(),
+      .is_proved =
+          tls::CheckRenewalProof(certificate, request.node_name(), request.csr(), request.proof())
+              .ok()};
+  RETURN_IF_ERROR(CheckRenewal(shown, request.node_name(), edges_.clock.Now()));
+  ASSIGN_OR_RETURN(NodeIdentity identity, IdentityIn(facts.uris, request.node_name()));
+  return Asker{.pod = "",
+               .machine = std::move(identity.instance),
+               .serial = std::move(facts.serial),
+               .uris = std::move(facts.uris)};
+}
+
+absl::StatusOr<EnrollService::Asker> EnrollService::AuthorizeByToken(
+    const v1::EnrollRequest& request) {
   const EnrollRules& rules = settings_.rules;
   ASSIGN_OR_RETURN(const TokenFacts token, edges_.reviewer.Review(request.token(), rules.audience));
   RETURN_IF_ERROR(CheckToken(token, rules));
   const auto pod = edges_.reviewer.ReadPod(rules.k8s_namespace, token.pod_name);
   if (!pod.ok()) return NoSuchPod(pod.status());
   RETURN_IF_ERROR(CheckPod(token, *pod, request.node_name(), rules));
-  ASSIGN_OR_RETURN(NodeFacts node, edges_.reviewer.ReadNode(request.node_name()));
-  return Asker{.pod = token.pod_name, .node = std::move(node)};
+  ASSIGN_OR_RETURN(const NodeFacts node, edges_.reviewer.ReadNode(request.node_name()));
+  return Asker{
+      .pod = token.pod_name, .machine = node.provider_id, .serial = "", .uris = IdentityUris(node)};
 }
 
 absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply) {
-  RETURN_IF_ERROR(CheckEnrollRequest(request.node_name(), request.vm_id(), request.token()));
+  RETURN_IF_ERROR(CheckEnrollRequest(request.node_name(), request.vm_id(), request.token(),
+                                     request.certificate()));
   ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(request.csr()));
   ASSIGN_OR_RETURN(const Asker asker, Authorize(request));
+  RETURN_IF_ERROR(edges_.revocations.Check({.node = request.node_name(),
+                                            .serial = asker.serial,
+                                            .machines = {request.vm_id(), asker.machine}}));
   const absl::Time now = edges_.clock.Now();
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(gate_.Sign(request.node_name(), now));
   }
   ASSIGN_OR_RETURN(const std::string certificate,
-                   tls::IssueCertificate(authority_, key,
+                   tls::IssueCertificate(authority_.signing(), key,
                                          {.common_name = request.node_name(),
                                           .dns_names = {request.node_name()},
                                           .addresses = {},
-                                          .uris = IdentityUris(asker.node),
+                                          .uris = asker.uris,
                                           .purpose = tls::Purpose::kClient},
                                          {now - kClockSkew, now + settings_.certificate_life}));
   ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
   reply.set_certificate_chain(certificate);
-  reply.set_ca(authority_.certificate);
+  reply.set_ca(authority_.trusted());
   reply.set_not_after(absl::ToUnixSeconds(facts.not_after));
   edges_.log.Info("node_enrolled", {{"node", request.node_name()},
                                     {"vm", request.vm_id()},
                                     {"pod", asker.pod},
-                                    {"provider_id", asker.node.provider_id},
+                                    {"by", asker.pod.empty() ? "certificate" : "token"},
+                                    {"machine", asker.machine},
+                                    {"serial", facts.serial},
                                     {"not_after", absl::FormatTime(facts.not_after)}});
   return absl::OkStatus();
 }

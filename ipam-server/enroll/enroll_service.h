@@ -1,18 +1,20 @@
-// Answers agents that ask for their certificate: asks the cluster who they are, lets the core
-// decide, and signs.
+// Answers agents that ask for their certificate: asks the cluster who they are, or looks at the
+// certificate that they have, lets the core decide, and signs.
 #pragma once
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/enroll_gate.h"
 #include "ipam-server/enroll/enrollment_decision.h"
 #include "ipam-server/enroll/token_reviewer.h"
+#include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
-#include "lib/tls/authority.h"
 #include "proto/spoke/v1/enroll.grpc.pb.h"
 
 namespace spoke::ipam {
@@ -22,19 +24,21 @@ class EnrollService final : public v1::EnrollService::Service {
  public:
   struct Settings {
     EnrollRules rules;
-    absl::Duration certificate_life = absl::Hours(24 * 30);
+    absl::Duration certificate_life = absl::Hours(24);
     EnrollGate::Settings gate = {};
   };
   // The edges, all borrowed.
   struct Edges {
     TokenReviewer& reviewer;
+    const Revocations& revocations;
     const os::Clock& clock;
     telemetry::Log& log;
   };
 
-  EnrollService(Settings settings, tls::Authority authority, Edges edges)
+  // Borrows `authority`.
+  EnrollService(Settings settings, const ClusterAuthority& authority, Edges edges)
       : settings_(std::move(settings)),
-        authority_(std::move(authority)),
+        authority_(authority),
         edges_(edges),
         gate_(settings_.gate) {}
 
@@ -44,15 +48,19 @@ class EnrollService final : public v1::EnrollService::Service {
 
  private:
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
-  // Who asks, if it may: its pod, and what its node is.
+  // Who asks, if it may.
   struct Asker {
-    std::string pod;
-    NodeFacts node;
+    std::string pod;                // Empty: its certificate has vouched for it.
+    std::string machine;            // As the cloud calls it; empty: unknown.
+    std::string serial;             // Of the certificate that is renewed.
+    std::vector<std::string> uris;  // What the new certificate says of the node.
   };
   absl::StatusOr<Asker> Authorize(const v1::EnrollRequest& request);
+  absl::StatusOr<Asker> AuthorizeByToken(const v1::EnrollRequest& request);
+  absl::StatusOr<Asker> AuthorizeByCertificate(const v1::EnrollRequest& request);
 
   const Settings settings_;
-  const tls::Authority authority_;
+  const ClusterAuthority& authority_;
   const Edges edges_;
   absl::Mutex mutex_;
   EnrollGate gate_ ABSL_GUARDED_BY(mutex_);

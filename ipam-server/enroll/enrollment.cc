@@ -20,12 +20,6 @@ constexpr int kMaxMessageBytes = 16 << 10;
 // An authority that ends takes the whole cluster with it, and replacing it takes planning.
 constexpr absl::Duration kWarnOfEnd = absl::Hours(24 * 180);
 
-rpc::TlsFiles OwnFiles(const std::string& directory) {
-  return {.ca = directory + "/ca.pem",
-          .certificate = directory + "/server.pem",
-          .key = directory + "/server.key"};
-}
-
 EnrollmentSettings WithNamespace(EnrollmentSettings settings) {
   if (settings.rules.k8s_namespace.empty()) {
     settings.rules.k8s_namespace = settings.access.k8s_namespace;
@@ -35,35 +29,47 @@ EnrollmentSettings WithNamespace(EnrollmentSettings settings) {
 
 }  // namespace
 
-Enrollment::Enrollment(EnrollmentSettings settings, tls::Authority authority,
-                       const os::Clock& clock, telemetry::Log& log)
+Enrollment::Enrollment(EnrollmentSettings settings, std::unique_ptr<ClusterAuthority> authority,
+                       const Edges& edges)
     : settings_(WithNamespace(std::move(settings))),
       authority_(std::move(authority)),
-      clock_(clock),
-      log_(log),
+      clock_(edges.clock),
+      log_(edges.log),
       api_(settings_.access),
       reviewer_(api_),
       service_({.rules = settings_.rules, .certificate_life = settings_.certificate_life},
-               authority_, {.reviewer = reviewer_, .clock = clock, .log = log}) {}
+               *authority_,
+               {.reviewer = reviewer_,
+                .revocations = edges.revocations,
+                .clock = edges.clock,
+                .log = edges.log}) {}
 
 absl::StatusOr<std::unique_ptr<Enrollment>> Enrollment::Open(EnrollmentSettings settings,
-                                                             const os::Clock& clock,
-                                                             telemetry::Log& log) {
+                                                             Edges edges) {
+  const os::Clock& clock = edges.clock;
+  telemetry::Log& log = edges.log;
   if (settings.rules.k8s_namespace.empty() && settings.access.k8s_namespace.empty()) {
     return absl::FailedPreconditionError(
         "enroll: which namespace agents are in is not known; set enroll.namespace");
   }
-  ASSIGN_OR_RETURN(tls::Authority authority, OpenAuthority(settings.directory, clock.Now()));
-  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(authority.certificate));
-  log.Info("authority_opened", {{"directory", settings.directory},
+  const bool stored = edges.place.has_value();
+  auto authority = stored
+                       ? ClusterAuthority::OpenStored(*std::move(edges.place),
+                                                      settings.certificate_life, clock.Now(), log)
+                       : ClusterAuthority::OpenDirectory(settings.directory, clock.Now());
+  if (!authority.ok()) return base::Annotate(authority.status(), "the authority");
+  ASSIGN_OR_RETURN(const tls::CertificateFacts facts,
+                   tls::ReadCertificate((*authority)->signing().certificate));
+  log.Info("authority_opened", {{"in", stored ? "the store" : settings.directory},
                                 {"name", facts.common_name},
+                                {"roots", (*authority)->roots().size()},
                                 {"not_after", absl::FormatTime(facts.not_after)}});
   if (facts.not_after < clock.Now() + kWarnOfEnd) {
     log.Warn("authority_ends_soon",
              {{"directory", settings.directory}, {"not_after", absl::FormatTime(facts.not_after)}});
   }
   std::unique_ptr<Enrollment> enrollment(
-      new Enrollment(std::move(settings), std::move(authority), clock, log));
+      new Enrollment(std::move(settings), *std::move(authority), edges));
   RETURN_IF_ERROR(enrollment->KeepCertificates());
   return enrollment;
 }
@@ -81,8 +87,8 @@ Enrollment::~Enrollment() {
 
 absl::Status Enrollment::Serve() {
   ASSIGN_OR_RETURN(const auto credentials,
-                   rpc::RenewedServerCredentials(OwnFiles(settings_.directory),
-                                                 rpc::ClientCertificate::kNone, settings_.reload));
+                   rpc::RenewedServerCredentials(settings_.files, rpc::ClientCertificate::kNone,
+                                                 settings_.reload));
   grpc::ServerBuilder builder;
   builder.RegisterService(&service_);
   builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
@@ -103,9 +109,10 @@ absl::Status Enrollment::Serve() {
 }
 
 absl::Status Enrollment::KeepCertificates() {
+  const tls::Authority signing = authority_->signing();
   for (const OwnCertificate& own :
        {ServerCertificate(settings_.server_names), OperatorCertificate()}) {
-    const auto issued = KeepCertificate(settings_.directory, own, authority_, clock_.Now());
+    const auto issued = KeepCertificate(settings_.directory, own, signing, clock_.Now());
     if (!issued.ok()) {
       return base::Annotate(issued.status(), fmt::format("our own certificate {}/{}.pem",
                                                          settings_.directory, own.name));
@@ -116,7 +123,7 @@ absl::Status Enrollment::KeepCertificates() {
 }
 
 absl::Status Enrollment::PublishAll() {
-  PublishedFiles files{.authority = authority_.certificate,
+  PublishedFiles files{.authority = authority_->trusted(),
                        .operator_certificate = "",
                        .operator_key = "",
                        .metrics_token = ""};
@@ -133,11 +140,30 @@ absl::Status Enrollment::PublishAll() {
   return absl::OkStatus();
 }
 
+// Does what is due of a rotation. Certificates of our own come after it: the root that signs is
+// another one by then.
+absl::Status Enrollment::TurnRoots() {
+  ASSIGN_OR_RETURN(const bool changed, authority_->Step(clock_.Now()));
+  if (!changed) return absl::OkStatus();
+  for (const Root& root : authority_->roots()) {
+    const auto facts = tls::ReadCertificate(root.certificate);
+    log_.Info("authority_rotated", {{"root", facts.ok() ? facts->common_name : ""},
+                                    {"state", std::string(NameOf(root.state))}});
+  }
+  return absl::OkStatus();
+}
+
 void Enrollment::LookAfter() {
   // What was said last, so that it is said once.
+  absl::Status turned;
   absl::Status kept;
   absl::Status published;
   while (true) {
+    const absl::Status turning = TurnRoots();
+    if (!turning.ok() && turning.code() != turned.code()) {
+      log_.Warn("authority_not_rotated", {{"error", turning}});
+    }
+    turned = turning;
     const absl::Status keeping = KeepCertificates();
     if (!keeping.ok() && keeping.code() != kept.code()) {
       log_.Error("certificate_not_renewed", {{"error", keeping}});

@@ -1,17 +1,20 @@
-// Enrollment as the server runs it: owns the authority, publishes it, serves agents that ask for
-// certificates, and keeps the server's own good.
+// Enrollment as the server runs it: owns the authority, publishes it and lets it change its root in
+// time, serves agents that ask for certificates, and keeps the server's own good.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/authority/authority_files.h"
+#include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/enroll_service.h"
 #include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
+#include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/rpc/credentials.h"
@@ -22,10 +25,11 @@ namespace spoke::ipam {
 
 struct EnrollmentSettings {
   std::string address;  // host:port of the port for agents without a certificate.
+  rpc::TlsFiles files;  // What the server's ports read; in `directory`.
   std::string directory;
   std::vector<std::string> server_names;
   EnrollRules rules;  // If it has no namespace, that of `access` counts.
-  absl::Duration certificate_life = absl::Hours(24 * 30);
+  absl::Duration certificate_life = absl::Hours(24);
   ClusterAccess access;
   // How often the own certificates and the published objects are looked at.
   absl::Duration look = absl::Minutes(1);
@@ -36,12 +40,18 @@ struct EnrollmentSettings {
 // Thread-safe. One thread of its own looks after files and objects.
 class Enrollment {
  public:
-  // Makes the authority where there is none, and the server's certificate, so that `files` can be
-  // read from then on. Borrows clock and log. Errors: as OpenAuthority() and KeepCertificate();
-  // kFailedPrecondition (no namespace is known).
-  static absl::StatusOr<std::unique_ptr<Enrollment>> Open(EnrollmentSettings settings,
-                                                          const os::Clock& clock,
-                                                          telemetry::Log& log);
+  // All borrowed.
+  struct Edges {
+    const Revocations& revocations;
+    const os::Clock& clock;
+    telemetry::Log& log;
+    std::optional<ClusterAuthority::Place> place =
+        {};  // nullopt: the authority is in the directory.
+  };
+  // Makes the authority where there is none, and the server's certificate, so that its files can be
+  // read from then on. Errors: as ClusterAuthority::OpenDirectory() or
+  // OpenStored(), and KeepCertificate(); kFailedPrecondition (no namespace is known).
+  static absl::StatusOr<std::unique_ptr<Enrollment>> Open(EnrollmentSettings settings, Edges edges);
   Enrollment(const Enrollment&) = delete;
   Enrollment& operator=(const Enrollment&) = delete;
   // Ends what is being served, and waits for the thread.
@@ -50,19 +60,21 @@ class Enrollment {
   // Listens, and begins to publish: until the cluster takes the objects, with a warning, again and
   // again. Call once. Errors: as rpc::BoundedServer::Start() and rpc::RenewedServerCredentials().
   absl::Status Serve();
+  ClusterAuthority& authority() { return *authority_; }
   // The port where it listens, and whom it has refused, once it serves.
   int port() const { return server_->port(); }
   std::shared_ptr<const rpc::RefusalCounter> refusals() const { return server_->refusals(); }
 
  private:
-  Enrollment(EnrollmentSettings settings, tls::Authority authority, const os::Clock& clock,
-             telemetry::Log& log);
+  Enrollment(EnrollmentSettings settings, std::unique_ptr<ClusterAuthority> authority,
+             const Edges& edges);
+  absl::Status TurnRoots();
   absl::Status KeepCertificates();
   absl::Status PublishAll();
   void LookAfter();
 
   const EnrollmentSettings settings_;
-  const tls::Authority authority_;
+  const std::unique_ptr<ClusterAuthority> authority_;
   const os::Clock& clock_;
   telemetry::Log& log_;
   const KubernetesApi api_;

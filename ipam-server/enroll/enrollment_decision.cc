@@ -11,11 +11,13 @@ namespace {
 constexpr size_t kMaxVmIdBytes = 256;
 // The API server's tokens have some 1,200 bytes.
 constexpr size_t kMaxTokenBytes = 16U << 10U;
+// A certificate has some 2 KiB, most of which are labels.
+constexpr size_t kMaxCertificateBytes = 12U << 10U;
 
 }  // namespace
 
 absl::Status CheckEnrollRequest(std::string_view node_name, std::string_view vm_id,
-                                std::string_view token) {
+                                std::string_view token, std::string_view certificate) {
   if (!base::IsDnsName(node_name)) {
     return absl::InvalidArgumentError(
         "node_name must be a name of at most 253 lower-case letters, digits, - and ., as "
@@ -26,6 +28,11 @@ absl::Status CheckEnrollRequest(std::string_view node_name, std::string_view vm_
     return absl::InvalidArgumentError(
         fmt::format("vm_id must be at most {} printable signs without a blank", kMaxVmIdBytes));
   }
+  if (certificate.size() > kMaxCertificateBytes) {
+    return absl::InvalidArgumentError(fmt::format("certificate has {} bytes; at most {} are taken",
+                                                  certificate.size(), kMaxCertificateBytes));
+  }
+  if (token.empty() && !certificate.empty()) return absl::OkStatus();
   if (token.empty() || token.size() > kMaxTokenBytes ||
       !std::all_of(token.begin(), token.end(), is_text)) {
     return absl::InvalidArgumentError(

@@ -55,10 +55,11 @@ struct PodFacts {
   bool operator==(const PodFacts&) const = default;
 };
 
-// Whether a request could be an agent's at all: before anybody is asked anything. Errors:
-// kInvalidArgument (no name that a node may have, no token, or something is too long).
+// Whether a request could be an agent's at all: before anybody is asked anything. Without a token
+// it needs `certificate`, which it shows in place of one. Errors: kInvalidArgument (no name that a
+// node may have, neither of the two, or something is too long).
 absl::Status CheckEnrollRequest(std::string_view node_name, std::string_view vm_id,
-                                std::string_view token);
+                                std::string_view token, std::string_view certificate = "");
 
 // Whether the token is an agent's and tells its pod. Errors: kUnauthenticated (no good, or for
 // another audience), kPermissionDenied (another service account's, or bound to no pod).

@@ -32,6 +32,15 @@ TEST(Enrollment, TheAgentOfANodeGetsItsCertificate) {
   EXPECT_TRUE(CheckPod(kGoodToken, kGoodPod, "node-1", kRules).ok());
 }
 
+TEST(Enrollment, ACertificateTakesTheTokensPlace) {
+  EXPECT_TRUE(CheckEnrollRequest("node-1", "", "", "PEM").ok());
+  EXPECT_TRUE(CheckEnrollRequest("node-1", "", "a.b.c", "PEM").ok());
+  ExpectRefused(CheckEnrollRequest("node-1", "", "", std::string(12'289, 'x')),
+                absl::StatusCode::kInvalidArgument, "certificate");
+  ExpectRefused(CheckEnrollRequest("node-1", "", "a b", "PEM"), absl::StatusCode::kInvalidArgument,
+                "token");
+}
+
 TEST(Enrollment, ARequestThatCannotBeIsRefusedBeforeAnybodyIsAsked) {
   const auto invalid = absl::StatusCode::kInvalidArgument;
   ExpectRefused(CheckEnrollRequest("", "", "a"), invalid, "node_name");

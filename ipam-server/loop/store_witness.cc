@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "fmt/core.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/tls/message_code.h"
@@ -100,9 +101,17 @@ std::string ThisBoot() {
       absl::StripAsciiWhitespace(os::ReadFile(kBootIdFile, kMaxTokenBytes).value_or("")));
 }
 
-absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, std::string boot_id) {
+absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, std::string boot_id,
+                                                const std::optional<MarkKeys>& keys) {
   Witness found;
-  ASSIGN_OR_RETURN(const Key key, ReadOrMakeKey(directory + "/store.key"));
+  Key key;
+  if (keys) {
+    CHECK(keys->present.size() == kKeyBytes, "a key of marks has its length");
+    key.made = keys->made;
+    std::copy(keys->present.begin(), keys->present.end(), key.bytes.begin());
+  } else {
+    ASSIGN_OR_RETURN(key, ReadOrMakeKey(directory + "/store.key"));
+  }
   found.first_start = key.made;
   ASSIGN_OR_RETURN(const std::optional<std::string> text, ReadIfThere(directory + "/store.mark"));
   if (text) {
@@ -118,7 +127,15 @@ absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, st
     found.same_boot = !boot_id.empty() && lines[1] == boot_id;
     found.first_start = false;
   }
-  return StoreWitness(directory, std::move(boot_id), key.bytes, std::move(found));
+  StoreWitness witness(directory, std::move(boot_id), key.bytes, std::move(found));
+  if (keys) witness.former_key_ = keys->former;
+  return witness;
+}
+
+absl::StatusOr<StoreMark> StoreWitness::Verify(std::string_view token) const {
+  auto mark = VerifyMark(token, key());
+  if (former_key_.empty() || !absl::IsUnauthenticated(mark.status())) return mark;
+  return VerifyMark(token, former_key_);
 }
 
 absl::Status StoreWitness::Remember(const StoreMark& mark) const {

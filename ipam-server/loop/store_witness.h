@@ -24,22 +24,29 @@ std::string ThisBoot();
 
 using StoreKey = std::array<char, 32>;
 
+// The keys of marks where they come from elsewhere: the same on all servers of a cluster.
+struct MarkKeys {
+  std::string present;      // Signs; of 32 bytes.
+  std::string former = "";  // Verifies what was signed before; empty: nothing was.
+  bool made = false;        // It was just made, so that nothing can have been signed by it.
+};
+
 // Two files of mode 0600 in a directory that is not to be restored together with the store:
-//   store.key    made at the first start, and never written again
+//   store.key    made at the first start, and never written again; none with MarkKeys
 //   store.mark   the mark that was last written, and the boot in which it was
 // Not thread-safe; the loop owns it once it runs.
 class StoreWitness {
  public:
-  // Makes the key when there is none. `boot_id`: of this machine, now. Errors: as errno says;
-  // kFailedPrecondition (store.key is no key, or store.mark no mark: nothing is overwritten).
-  static absl::StatusOr<StoreWitness> Open(const std::string& directory, std::string boot_id);
+  // Makes the key when there is none and none is given. `boot_id`: of this machine, now. Errors: as
+  // errno says; kFailedPrecondition (store.key is no key, or store.mark no mark: nothing is
+  // overwritten).
+  static absl::StatusOr<StoreWitness> Open(const std::string& directory, std::string boot_id,
+                                           const std::optional<MarkKeys>& keys = std::nullopt);
 
   // The witness as it was found.
   const Witness& found() const { return found_; }
   std::string Sign(const StoreMark& mark) const { return SignMark(mark, key()); }
-  absl::StatusOr<StoreMark> Verify(std::string_view token) const {
-    return VerifyMark(token, key());
-  }
+  absl::StatusOr<StoreMark> Verify(std::string_view token) const;
   // Replaces the mark. It is not synced: after a power cut the machine has booted, and nodes are
   // asked. Errors: as errno says.
   absl::Status Remember(const StoreMark& mark) const;
@@ -55,6 +62,7 @@ class StoreWitness {
   std::string directory_;
   std::string boot_id_;
   StoreKey key_;
+  std::string former_key_;  // Empty: none.
   Witness found_;
 };
 

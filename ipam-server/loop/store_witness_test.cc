@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
 #include "tests/support/temp_dir.h"
@@ -47,6 +48,28 @@ TEST(StoreWitness, RemembersTheMarkAndTheBoot) {
   EXPECT_EQ(second->Verify(token).value(), kMark) << "the key is the same";
   EXPECT_FALSE(StoreWitness::Open(dir.path(), "boot-2")->found().same_boot);
   EXPECT_FALSE(StoreWitness::Open(dir.path(), "")->found().same_boot) << "not known";
+}
+
+TEST(StoreWitness, WithAKeyFromElsewhereFormerMarksHold) {
+  const testing_support::TempDir dir;
+  const std::string former = StoreWitness::Open(dir.path(), "b")->Sign(kMark);
+  std::string key = absl::HexStringToBytes(os::ReadFile(dir.File("store.key"))->substr(0, 64));
+  const MarkKeys keys{.present = std::string(32, 'k'), .former = key};
+  const auto witness = StoreWitness::Open(dir.path(), "b", keys);
+  ASSERT_TRUE(witness.ok()) << witness.status();
+  EXPECT_FALSE(witness->found().first_start);
+  EXPECT_EQ(witness->Verify(former).value(), kMark);
+  EXPECT_EQ(witness->Verify(witness->Sign(kMark)).value(), kMark);
+  EXPECT_EQ(VerifyMark(witness->Sign(kMark), keys.present).value(), kMark);
+  EXPECT_TRUE(absl::IsUnauthenticated(witness->Verify(SignMark(kMark, "other")).status()));
+  // Another server, whose directory is empty, verifies what this one has signed.
+  const testing_support::TempDir other;
+  EXPECT_EQ(StoreWitness::Open(other.path(), "b", keys)->Verify(witness->Sign(kMark)).value(),
+            kMark);
+  EXPECT_TRUE(absl::IsNotFound(os::ReadFile(other.File("store.key")).status()));
+  EXPECT_TRUE(StoreWitness::Open(other.path(), "b", MarkKeys{.present = key, .made = true})
+                  ->found()
+                  .first_start);
 }
 
 TEST(StoreWitness, IsForItsOwnerOnly) {

@@ -28,9 +28,12 @@ absl::Status NotLeading() {
 // One stream. gRPC deletes nothing: OnDone() ends the object's life.
 class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage> {
  public:
-  AgentStream(const NodeService& service, SessionId id, rpc::PeerCertificate peer)
+  AgentStream(const NodeService& service, grpc::CallbackServerContext& context, SessionId id,
+              rpc::PeerCertificate peer)
       : edges_(service.edges_),
+        context_(context),
         id_(id),
+        serial_(std::move(peer.serial)),
         gate_(service.rules_, std::move(peer.names), std::move(peer.uris)) {}
 
   void Start() { StartRead(&incoming_); }
@@ -41,6 +44,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       FinishWith(absl::OkStatus());
       return;
     }
+    if (IsCut()) return;
     if (absl::Status status = Dispatch(); !status.ok()) {
       if (gate_.node()) status = base::Annotate(status, "node " + gate_.node()->name);
       edges_.loop.PostClosed(id_, std::string(base::MessageOf(status)));
@@ -56,6 +60,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
 
   void OnDone() override {
     if (gate_.node()) edges_.budgets.OnStreamEnd(*gate_.node(), id_);
+    // A hello may have been on its way to the loop when the stream was cut.
+    if (IsCut()) edges_.loop.PostClosed(id_);
+    edges_.revocations.Forget(id_);
     edges_.streams.Forget(id_);
     delete this;
   }
@@ -69,6 +76,19 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   void Read() {
     absl::MutexLock lock(&mutex_);
     if (!writes_.has_ended()) StartRead(&incoming_);
+  }
+
+  void Cut(const absl::Status& why) {
+    bool writing = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      cut_ = true;
+      writing = writes_.Abort(why);
+      Advance();
+    }
+    // The agent may not read what is being written, and would then hear nothing but this.
+    if (writing) context_.TryCancel();
+    edges_.loop.PostClosed(id_, std::string(base::MessageOf(why)));
   }
 
   void FinishWith(absl::Status why) {
@@ -91,8 +111,17 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     }
   }
 
+  bool IsCut() {
+    absl::MutexLock lock(&mutex_);
+    return cut_;
+  }
+
   absl::Status Take(node_api::Hello hello) {
     ASSIGN_OR_RETURN(const bool instance_proved, gate_.Admit(hello));
+    RETURN_IF_ERROR(
+        edges_.revocations.Admit(id_, {.node = hello.node.node_name,
+                                       .serial = serial_,
+                                       .machines = {hello.node.vm_id, hello.node.instance}}));
     edges_.loop.PostHello(id_, std::move(hello), instance_proved);
     return absl::OkStatus();
   }
@@ -152,12 +181,15 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   }
 
   const NodeService::Edges& edges_;
+  grpc::CallbackServerContext& context_;
   const SessionId id_;
+  const std::string serial_;
   StreamGate gate_;            // Read and changed by one read at a time.
   v1::AgentMessage incoming_;  // One read at a time changes it.
 
   absl::Mutex mutex_;
   Writes writes_ ABSL_GUARDED_BY(mutex_);
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Connect(
@@ -168,7 +200,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Conne
   {
     absl::MutexLock lock(&edges_.streams.mutex_);
     const SessionId id = ++edges_.streams.last_session_;
-    stream = new AgentStream(*this, id, std::move(peer));
+    stream = new AgentStream(*this, *context, id, std::move(peer));
     edges_.streams.streams_.emplace(id, stream);
   }
   stream->Start();
@@ -204,6 +236,10 @@ void AgentStreams::ReadNext(SessionId session) { Enqueue({session, ReadOrder()})
 
 void AgentStreams::Close(SessionId session, absl::Status why) {
   Enqueue({session, CloseOrder{std::move(why)}});
+}
+
+void AgentStreams::Cut(SessionId session, const absl::Status& why) {
+  With(session, [&](AgentStream& stream) { stream.Cut(why); });
 }
 
 void AgentStreams::Enqueue(Order order) {

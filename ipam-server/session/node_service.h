@@ -16,6 +16,7 @@
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/policy/bundle_message.h"
+#include "ipam-server/revocation/revocations.h"
 #include "ipam-server/session/stream_gate.h"
 #include "ipam-server/session/to_agent.h"
 #include "ipam-server/traffic/traffic_book.h"
@@ -48,6 +49,9 @@ class AgentStreams final : public AgentLink {
   void Send(SessionId session, ToAgent message) override;
   void ReadNext(SessionId session) override;
   void Close(SessionId session, absl::Status why) override;
+  // Ends the session at once, whatever waits to be written, and takes nothing more that its agent
+  // says.
+  void Cut(SessionId session, const absl::Status& why);
 
  private:
   friend class AgentStream;
@@ -97,9 +101,10 @@ class AgentStreams final : public AgentLink {
 // An agent must bear its node's name in its certificate with TLS, so that no node can speak for
 // another; what else the certificate proves of the node (enroll/node_identity.h) counts in place of
 // what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
-// hello with FAILED_PRECONDITION; every call ends with our version in the metadata `spoke-version`.
-// What cannot be ends its stream with INVALID_ARGUMENT; the message names node and field, and is
-// logged too.
+// hello with FAILED_PRECONDITION, and one that is revoked (revocation/deny_list.h) with
+// PERMISSION_DENIED, also while its stream is open; every call ends with our version in the
+// metadata `spoke-version`. What cannot be ends its stream with INVALID_ARGUMENT; the message names
+// node and field, and is logged too.
 class NodeService final : public v1::NodeService::CallbackService {
  public:
   struct Edges {
@@ -107,6 +112,7 @@ class NodeService final : public v1::NodeService::CallbackService {
     FleetLoop& loop;
     TrafficBook& traffic;
     BudgetKeeper& budgets;
+    Revocations& revocations;
   };
   // Borrows the edges, which must outlive the gRPC server.
   NodeService(StreamGate::Rules rules, const Edges& edges)

@@ -95,6 +95,10 @@ class ServicesTest : public testing::Test {
   std::atomic<bool> leads_ = true;
   AgentStreams streams_{
       "1.4.0", [this] { return leads_ ? absl::InfiniteDuration() : absl::ZeroDuration(); }};
+  const std::unique_ptr<Revocations> revocations_ =
+      Revocations::Open(store_, clock_, [this](SessionId session, const absl::Status& why) {
+        streams_.Cut(session, why);
+      }).value();
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         loop_.PostCloudResult(node, std::move(result));
@@ -117,14 +121,18 @@ class ServicesTest : public testing::Test {
                          budgets_.SetBudgets(BudgetsOf(objects));
                        },
                    .on_node_gone = [this](const NodeKey& node) { budgets_.OnNodeGone(node); }}};
-  NodeService nodes_{
-      {.server_version = "1.4.0", .check_peer_name = false},
-      {.streams = streams_, .loop = loop_, .traffic = traffic_, .budgets = budgets_}};
+  NodeService nodes_{{.server_version = "1.4.0", .check_peer_name = false},
+                     {.streams = streams_,
+                      .loop = loop_,
+                      .traffic = traffic_,
+                      .budgets = budgets_,
+                      .revocations = *revocations_}};
   AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.File("store.db"),
-                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_}};
+                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_,
+                       *revocations_, nullptr}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

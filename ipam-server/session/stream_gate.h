@@ -73,6 +73,13 @@ class StreamWrites {
   void End(absl::Status why) {
     if (!end_) end_ = std::move(why);
   }
+  // Ends the stream without what waits to be written. Returns whether a write is on its way: it may
+  // never be done, when the agent does not read.
+  bool Abort(absl::Status why) {
+    end_ = std::move(why);
+    unsent_.erase(unsent_.begin() + (writing_ ? 1 : 0), unsent_.end());
+    return writing_;
+  }
   // `ok`: false when the stream is broken, so that nothing more can be written.
   void OnWritten(bool ok) {
     writing_ = false;

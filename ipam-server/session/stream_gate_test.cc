@@ -86,6 +86,22 @@ TEST(StreamWrites, AnAgentThatDoesNotReadIsEndedAndNothingGrows) {
   EXPECT_EQ(writes.why().code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST(StreamWrites, AStreamThatIsCutWritesNothingMore) {
+  Writes idle;
+  EXPECT_FALSE(idle.Abort(absl::PermissionDeniedError("revoked")));
+  EXPECT_EQ(idle.Next(), Writes::Act::kFinish);
+  Writes writes;
+  writes.Push(1);
+  writes.Push(2);
+  ASSERT_EQ(writes.Next(), Writes::Act::kWrite);
+  writes.End(absl::OkStatus());
+  EXPECT_TRUE(writes.Abort(absl::PermissionDeniedError("revoked"))) << "one is on its way";
+  writes.Push(3);
+  writes.OnWritten(true);
+  EXPECT_EQ(writes.Next(), Writes::Act::kFinish);
+  EXPECT_TRUE(absl::IsPermissionDenied(writes.why()));
+}
+
 TEST(StreamWrites, OfABrokenStreamNothingMoreIsWritten) {
   Writes writes;
   writes.Push(1);

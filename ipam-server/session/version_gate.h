@@ -59,6 +59,29 @@ class VersionGate final : public v1::AdminService::Service {
                           v1::ForgetNodeResponse* answer) override {
     return Pass(&Behind::ForgetNode, context, request, answer);
   }
+  grpc::Status RevokeIdentity(grpc::ServerContext* context,
+                              const v1::RevokeIdentityRequest* request,
+                              v1::RevokeIdentityResponse* answer) override {
+    return Pass(&Behind::RevokeIdentity, context, request, answer);
+  }
+  grpc::Status UnrevokeIdentity(grpc::ServerContext* context,
+                                const v1::UnrevokeIdentityRequest* request,
+                                v1::UnrevokeIdentityResponse* answer) override {
+    return Pass(&Behind::UnrevokeIdentity, context, request, answer);
+  }
+  grpc::Status ListRevoked(grpc::ServerContext* context, const v1::ListRevokedRequest* request,
+                           v1::ListRevokedResponse* answer) override {
+    return Pass(&Behind::ListRevoked, context, request, answer);
+  }
+  grpc::Status ListRoots(grpc::ServerContext* context, const v1::ListRootsRequest* request,
+                         v1::ListRootsResponse* answer) override {
+    return Pass(&Behind::ListRoots, context, request, answer);
+  }
+  grpc::Status RotateAuthority(grpc::ServerContext* context,
+                               const v1::RotateAuthorityRequest* request,
+                               v1::ListRootsResponse* answer) override {
+    return Pass(&Behind::RotateAuthority, context, request, answer);
+  }
   grpc::Status ListAddresses(grpc::ServerContext* context, const v1::ListAddressesRequest* request,
                              grpc::ServerWriter<v1::ListAddressesResponse>* answer) override {
     return Pass(&Behind::ListAddresses, context, request, answer);

@@ -12,6 +12,7 @@
 
 #include "absl/time/clock.h"
 #include "fmt/core.h"
+#include "ipam-server/authority/seal_key.h"
 #include "ipam-server/loop/store_witness.h"
 #include "ipam-server/standby/leader_connection.h"
 #include "ipam-server/standby/proven_mark.h"
@@ -260,7 +261,13 @@ void Candidate::NoteMark(absl::Duration led_for) {
                   if (decoded.ok()) stored = *std::move(decoded);
                 });
   if (!stored) return;
-  auto witness = StoreWitness::Open(config_.witness_directory(), ThisBoot());
+  std::optional<MarkKeys> keys;
+  if (!config_.seal_key_file.empty()) {
+    const auto key = ReadSealKey(config_.seal_key_file);
+    if (!key.ok()) return;
+    keys = MarkKeys{.present = key->mark};
+  }
+  auto witness = StoreWitness::Open(config_.witness_directory(), ThisBoot(), keys);
   if (!witness.ok()) return;  // Whoever is to lead with it says so.
   const auto mark = ProvenMark(*stored, led_for, witness->found().last);
   if (mark) witness->Remember(*mark).IgnoreError();

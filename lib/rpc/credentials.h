@@ -54,6 +54,7 @@ struct PeerCertificate {
   // The DNS names of the subject's alternative names, then the common name.
   std::vector<std::string> names;
   std::vector<std::string> uris;  // The URIs of the subject's alternative names.
+  std::string serial;             // Its serial number, in hexadecimal digits of lower case.
 };
 PeerCertificate PeerCertificateOf(const grpc::AuthContext& context);
 

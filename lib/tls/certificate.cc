@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <time.h>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/tls/openssl_objects.h"
@@ -29,6 +30,17 @@ void TakeCommonName(const X509* certificate, CertificateFacts& out) {
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at < 0) return;
   out.common_name = TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
+}
+
+absl::StatusOr<std::string> SerialOf(const X509* certificate) {
+  const BigNumber number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
+  char* text = number == nullptr ? nullptr : BN_bn2hex(number.get());
+  if (text == nullptr) {
+    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's serial number");
+  }
+  std::string serial = absl::AsciiStrToLower(text);
+  OPENSSL_free(text);
+  return serial;
 }
 
 void TakeNames(const X509* certificate, CertificateFacts& out) {
@@ -83,6 +95,7 @@ absl::StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
   CertificateFacts out;
   ASSIGN_OR_RETURN(out.not_before, TimeOf(X509_get0_notBefore(certificate.get())));
   ASSIGN_OR_RETURN(out.not_after, TimeOf(X509_get0_notAfter(certificate.get())));
+  ASSIGN_OR_RETURN(out.serial, SerialOf(certificate.get()));
   TakeCommonName(certificate.get(), out);
   TakeNames(certificate.get(), out);
   out.is_authority = X509_check_ca(certificate.get()) == 1;

@@ -22,7 +22,7 @@ void EnrollCall::Cancel() {
   if (context_ != nullptr) context_->TryCancel();
 }
 
-absl::StatusOr<std::string> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration patience) {
+absl::StatusOr<EnrollAnswer> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration patience) {
   ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(server_.ca_file));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -37,6 +37,8 @@ absl::StatusOr<std::string> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration
   request.set_node_name(ask.node_name);
   request.set_vm_id(ask.vm_id);
   request.set_token(ask.token);
+  request.set_certificate(ask.certificate);
+  request.set_proof(ask.proof);
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + patience));
   {
@@ -51,7 +53,7 @@ absl::StatusOr<std::string> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration
     context_ = nullptr;
   }
   RETURN_IF_ERROR(rpc::FromGrpc(static_cast<int>(status.error_code()), status.error_message()));
-  return reply.certificate_chain();
+  return EnrollAnswer{.certificate = reply.certificate_chain(), .roots = reply.ca()};
 }
 
 }  // namespace spoke::netagent

@@ -26,7 +26,17 @@ struct EnrollAsk {
   std::string csr;  // PEM
   std::string node_name;
   std::string vm_id;
-  std::string token;
+  std::string token;  // Empty: the certificate has to do.
+  // The present certificate in PEM, and the proof that its key is here (lib/tls/renewal.h). Empty:
+  // there is none, or none that could be sent.
+  std::string certificate = "";
+  std::string proof = "";
+};
+
+// What the server gives, in PEM.
+struct EnrollAnswer {
+  std::string certificate;  // The certificate, and what follows it.
+  std::string roots;        // Whose signatures count from now on; empty: it does not say.
 };
 
 // Thread-safe; one Ask() at a time.
@@ -36,12 +46,12 @@ class EnrollCall {
   EnrollCall(const EnrollCall&) = delete;
   EnrollCall& operator=(const EnrollCall&) = delete;
 
-  // Gives the certificate, and what follows it, in PEM. Blocks for `patience` at most. Errors:
+  // Gives the certificate. Blocks for `patience` at most. Errors:
   // those of proto/spoke/v1/enroll.proto; kNotFound and so on (the file with the authority cannot
   // be read); kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be);
   // kCancelled.
-  absl::StatusOr<std::string> Ask(const EnrollAsk& ask,
-                                  absl::Duration patience = absl::Seconds(30));
+  absl::StatusOr<EnrollAnswer> Ask(const EnrollAsk& ask,
+                                   absl::Duration patience = absl::Seconds(30));
 
   // Ends the Ask() that is under way, and all later ones.
   void Cancel();

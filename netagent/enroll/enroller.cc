@@ -9,13 +9,17 @@
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
+#include "lib/tls/renewal.h"
 #include "netagent/enroll/enrollment.h"
+#include "netagent/enroll/trusted_roots.h"
 
 namespace spoke::netagent {
 namespace {
 
 constexpr size_t kMaxPemBytes = 1U << 20U;
 constexpr size_t kMaxTokenBytes = 64U << 10U;
+// A longer certificate, of a node with very many labels, has no room in a request.
+constexpr size_t kMaxShownBytes = 9U << 10U;
 // The name in the request, which only people look at: the server puts the name in.
 constexpr const char* kRequestName = "spoke-netagent";
 
@@ -56,12 +60,32 @@ absl::Status Enroller::standing() const {
   return standing_;
 }
 
+std::string Enroller::handed_file() const {
+  return os::DirectoryOf(settings_.files.ca) + "/handed.pem";
+}
+
+// Writes the roots that are trusted now, where they have changed.
+absl::Status Enroller::KeepRoots() const {
+  RETURN_IF_ERROR(os::MakeDirectory(os::DirectoryOf(settings_.files.ca)));
+  ASSIGN_OR_RETURN(const std::string configured, os::ReadFile(settings_.ca_file, kMaxPemBytes));
+  const auto handed = os::ReadFile(handed_file(), kMaxPemBytes);
+  const std::string roots = TrustedRoots(configured, handed.value_or(""));
+  // TLS would trust the authorities of the whole world in place of none.
+  if (roots.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} has no certificate in PEM", settings_.ca_file));
+  }
+  if (os::ReadFile(settings_.files.ca, kMaxPemBytes).value_or("") == roots) return absl::OkStatus();
+  return Write(settings_.files.ca, roots);
+}
+
 // Reads the certificate that is there, if it is this node's and its authority is the present one.
 absl::StatusOr<tls::CertificateFacts> Enroller::ReadPresent() const {
   const rpc::TlsFiles& files = settings_.files;
   ASSIGN_OR_RETURN(const std::string certificate, os::ReadFile(files.certificate, kMaxPemBytes));
   ASSIGN_OR_RETURN(const std::string key, os::ReadFile(files.key, kMaxPemBytes));
-  RETURN_IF_ERROR(CheckIssued(certificate, key));
+  ASSIGN_OR_RETURN(const std::string roots, os::ReadFile(files.ca, kMaxPemBytes));
+  RETURN_IF_ERROR(CheckIssued(certificate, key, roots));
   return tls::ReadCertificate(certificate);
 }
 
@@ -82,10 +106,10 @@ absl::StatusOr<std::string> Enroller::KeyOfNode() const {
   return key;
 }
 
-absl::Status Enroller::CheckIssued(const std::string& certificate, const std::string& key) const {
-  ASSIGN_OR_RETURN(const std::string authority, os::ReadFile(settings_.files.ca, kMaxPemBytes));
+absl::Status Enroller::CheckIssued(const std::string& certificate, const std::string& key,
+                                   const std::string& roots) const {
   RETURN_IF_ERROR(tls::CheckKeyFits(certificate, key));
-  RETURN_IF_ERROR(base::Annotate(tls::CheckSignedBy(certificate, authority), settings_.files.ca));
+  RETURN_IF_ERROR(base::Annotate(tls::CheckSignedBy(certificate, roots), settings_.files.ca));
   ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
   if (!Bears(facts, settings_.node_name)) {
     return absl::FailedPreconditionError(
@@ -94,24 +118,52 @@ absl::Status Enroller::CheckIssued(const std::string& certificate, const std::st
   return absl::OkStatus();
 }
 
+// What is asked for, with all that can vouch for this node: the token, the certificate, or both.
+absl::StatusOr<EnrollAsk> Enroller::AskFor(const std::string& key) const {
+  EnrollAsk ask{.csr = "", .node_name = settings_.node_name, .vm_id = settings_.vm_id, .token = ""};
+  ASSIGN_OR_RETURN(ask.csr, tls::MakeSigningRequest(key, kRequestName));
+  const auto present = os::ReadFile(settings_.files.certificate, kMaxPemBytes);
+  if (present.ok() && present->size() <= kMaxShownBytes && tls::CheckKeyFits(*present, key).ok()) {
+    ASSIGN_OR_RETURN(ask.proof, tls::ProveRenewal(key, ask.node_name, ask.csr));
+    ask.certificate = *present;
+  }
+  auto token = os::ReadFile(settings_.token_file, kMaxTokenBytes);
+  if (!token.ok() && ask.certificate.empty()) return token.status();
+  ask.token = token.value_or("");
+  absl::StripTrailingAsciiWhitespace(&ask.token);
+  return ask;
+}
+
+// Puts the answer in force, unless it would not work: the present certificate may do for some
+// hours.
+absl::Status Enroller::Take(const EnrollAnswer& answer, const std::string& key) const {
+  ASSIGN_OR_RETURN(const std::string configured, os::ReadFile(settings_.ca_file, kMaxPemBytes));
+  ASSIGN_OR_RETURN(std::string roots, os::ReadFile(settings_.files.ca, kMaxPemBytes));
+  const std::string handed = HandedText(configured, roots, answer.roots);
+  if (!handed.empty()) roots = TrustedRoots(configured, handed);
+  RETURN_IF_ERROR(
+      base::Annotate(CheckIssued(answer.certificate, key, roots), "the server's answer"));
+  if (!handed.empty()) {
+    RETURN_IF_ERROR(Write(handed_file(), handed));
+    RETURN_IF_ERROR(KeepRoots());
+  }
+  return Write(settings_.files.certificate, answer.certificate);
+}
+
 absl::StatusOr<bool> Enroller::KeepCertificate() {
+  RETURN_IF_ERROR(KeepRoots());
   const auto present = ReadPresent();
   if (present.ok() &&
       edges_.clock.Now() < RenewAt(present->not_before, present->not_after, jitter_)) {
     return false;
   }
   ASSIGN_OR_RETURN(const std::string key, KeyOfNode());
-  EnrollAsk ask{.csr = "", .node_name = settings_.node_name, .vm_id = settings_.vm_id, .token = ""};
-  ASSIGN_OR_RETURN(ask.csr, tls::MakeSigningRequest(key, kRequestName));
-  ASSIGN_OR_RETURN(std::string token, os::ReadFile(settings_.token_file, kMaxTokenBytes));
-  absl::StripTrailingAsciiWhitespace(&token);
-  ask.token = std::move(token);
-  ASSIGN_OR_RETURN(const std::string certificate, edges_.ask(ask));
-  // A certificate that would not work is not taken: the present one may do for some days.
-  RETURN_IF_ERROR(base::Annotate(CheckIssued(certificate, key), "the server's answer"));
-  RETURN_IF_ERROR(Write(settings_.files.certificate, certificate));
-  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
+  ASSIGN_OR_RETURN(const EnrollAsk ask, AskFor(key));
+  ASSIGN_OR_RETURN(const EnrollAnswer answer, edges_.ask(ask));
+  RETURN_IF_ERROR(Take(answer, key));
+  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(answer.certificate));
   edges_.log.Info("enrolled", {{"node", settings_.node_name},
+                               {"serial", facts.serial},
                                {"not_after", absl::FormatTime(facts.not_after)}});
   return true;
 }

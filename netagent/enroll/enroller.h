@@ -1,5 +1,6 @@
-// Keeps this node's certificate: gets it in return for the token of the agent's pod, and renews it
-// in time. What connects to the server waits for the first one; nothing else does.
+// Keeps this node's certificate: gets it in return for the token of the agent's pod, or for the one
+// that it has, and renews it in time; and keeps the roots that the node trusts. What connects to
+// the server waits for the first certificate; nothing else does.
 #pragma once
 
 #include <functional>
@@ -24,20 +25,24 @@ namespace spoke::netagent {
 //
 // The key is made once a boot and stays on the node; a renewal replaces the certificate alone, so
 // that whoever reads both files finds what fits together. The certificate is also asked for anew
-// when it is of another authority than `files.ca`, or of another node.
+// when it is of another authority than `files.ca`, or of another node. `files.ca` is written here:
+// the roots of `ca_file` and those that the server has handed out (trusted_roots.h), which are kept
+// beside it in handed.pem.
 class Enroller {
  public:
   struct Settings {
-    rpc::TlsFiles files;     // The key's directory is made when it is missing.
-    std::string token_file;  // Read for each attempt: the kubelet renews it.
+    rpc::TlsFiles files;     // All in one directory, which is made when it is missing.
+    std::string ca_file;     // Read at each look: it may come later, and be replaced.
+    std::string token_file;  // Read for each attempt: the kubelet renews it. It may be missing once
+                             // there is a certificate.
     std::string node_name;
     std::string vm_id;
     base::Backoff backoff = {};              // The pauses after attempts that failed.
     absl::Duration look = absl::Minutes(1);  // The pause between looks at a good certificate.
   };
   struct Edges {
-    // Gives a certificate in PEM: EnrollCall::Ask(), or a test's own.
-    std::function<absl::StatusOr<std::string>(const EnrollAsk& ask)> ask;
+    // Gives a certificate: EnrollCall::Ask(), or a test's own.
+    std::function<absl::StatusOr<EnrollAnswer>(const EnrollAsk& ask)> ask;
     // Makes an `ask` that is under way end soon; called when the enroller goes.
     std::function<void()> cancel;
     // Called on the enroller's thread, once, when there is a certificate to connect with.
@@ -56,7 +61,7 @@ class Enroller {
 
   // Makes one attempt unless the certificate is good until its renewal; for tests, before Start().
   // True: there is a new one. Errors: why there is none; the files are as they were, except that a
-  // missing key is made.
+  // missing key is made, and roots that have changed are taken up.
   absl::StatusOr<bool> KeepCertificate();
 
   // Why the latest attempt failed; OK: it did not, or none was due. It says so even while an older
@@ -68,7 +73,12 @@ class Enroller {
   absl::StatusOr<tls::CertificateFacts> ReadPresent() const;
   bool CanConnect() const;
   absl::StatusOr<std::string> KeyOfNode() const;
-  absl::Status CheckIssued(const std::string& certificate, const std::string& key) const;
+  absl::Status CheckIssued(const std::string& certificate, const std::string& key,
+                           const std::string& roots) const;
+  absl::Status KeepRoots() const;
+  absl::StatusOr<EnrollAsk> AskFor(const std::string& key) const;
+  absl::Status Take(const EnrollAnswer& answer, const std::string& key) const;
+  std::string handed_file() const;
   // Waits; true: go on.
   bool Wait(absl::Duration pause);
   void Tell(const absl::Status& status);

@@ -8,6 +8,7 @@
 #include "lib/os/file.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
+#include "lib/tls/renewal.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -31,7 +32,7 @@ tls::Authority NewAuthority(absl::Time now) {
 class EnrollerTest : public testing::Test {
  protected:
   EnrollerTest() {
-    Put(settings_.files.ca, authority_.certificate);
+    Put(settings_.ca_file, authority_.certificate);
     Put(settings_.token_file, "token-1\n");
   }
 
@@ -40,12 +41,15 @@ class EnrollerTest : public testing::Test {
   }
   std::string Read(const std::string& path) const { return os::ReadFile(path).value_or(""); }
   // Signs the request the way the server does.
-  absl::StatusOr<std::string> Sign(const EnrollAsk& ask) {
+  absl::StatusOr<EnrollAnswer> Sign(const EnrollAsk& ask) {
     asked_.push_back(ask);
     if (!failure_.ok()) return failure_;
     ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(ask.csr));
-    return tls::IssueCertificate(authority_, key, {.dns_names = {certified_name_}},
-                                 {clock_.Now(), clock_.Now() + kLife});
+    EnrollAnswer answer{.certificate = "", .roots = roots_};
+    ASSIGN_OR_RETURN(answer.certificate,
+                     tls::IssueCertificate(authority_, key, {.dns_names = {certified_name_}},
+                                           {clock_.Now(), clock_.Now() + kLife}));
+    return answer;
   }
   Enroller::Edges Edges() {
     return {.ask = [this](const EnrollAsk& ask) { return Sign(ask); },
@@ -59,9 +63,11 @@ class EnrollerTest : public testing::Test {
   os::SimClock clock_;
   testing_support::RecordingLog log_;
   tls::Authority authority_ = NewAuthority(clock_.Now());
-  const Enroller::Settings settings_{.files = {.ca = dir_.File("ca.pem"),
+  std::string roots_;  // What the server hands out.
+  const Enroller::Settings settings_{.files = {.ca = dir_.File("tls/roots.pem"),
                                                .certificate = dir_.File("tls/node.pem"),
                                                .key = dir_.File("tls/node.key")},
+                                     .ca_file = dir_.File("ca.pem"),
                                      .token_file = dir_.File("token"),
                                      .node_name = "node-1",
                                      .vm_id = "vm-1"};
@@ -86,7 +92,7 @@ TEST_F(EnrollerTest, GetsACertificateAndKeepsItUntilItsRenewal) {
   EXPECT_EQ(fs::status(settings_.files.key).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
 
-  clock_.Advance(kLife * 2 / 3 - absl::Hours(1));
+  clock_.Advance(kLife / 2 - absl::Hours(1));
   EXPECT_FALSE(enroller.KeepCertificate().value());
   // The kubelet has renewed the token meanwhile.
   Put(settings_.token_file, "token-2\n");
@@ -103,7 +109,7 @@ TEST_F(EnrollerTest, AsksAnewWhenTheAuthorityOrTheNodeIsAnother) {
   // The agent that comes next finds what this one has left.
   EXPECT_FALSE(Enroller(settings_, Edges()).KeepCertificate().value());
   authority_ = NewAuthority(clock_.Now());
-  Put(settings_.files.ca, authority_.certificate);
+  Put(settings_.ca_file, authority_.certificate);
   EXPECT_TRUE(Enroller(settings_, Edges()).KeepCertificate().value());
   Enroller::Settings renamed = settings_;
   renamed.node_name = certified_name_ = "node-2";
@@ -130,6 +136,45 @@ TEST_F(EnrollerTest, DoesNotTakeWhatWouldNotWork) {
   EXPECT_EQ(Read(settings_.files.certificate), good);
 }
 
+TEST_F(EnrollerTest, ShowsTheCertificateThatItHas) {
+  Enroller enroller(settings_, Edges());
+  ASSERT_TRUE(enroller.KeepCertificate().value());
+  EXPECT_EQ(asked_.back().certificate, "") << "it had none";
+  const std::string first = Read(settings_.files.certificate);
+  fs::remove(settings_.token_file);
+  clock_.Advance(kLife + absl::Hours(1));
+  ASSERT_TRUE(enroller.KeepCertificate().value()) << "the certificate vouches for it";
+  const EnrollAsk& ask = asked_.back();
+  EXPECT_EQ(ask.token, "");
+  EXPECT_EQ(ask.certificate, first);
+  EXPECT_TRUE(tls::CheckRenewalProof(first, "node-1", ask.csr, ask.proof).ok());
+}
+
+TEST_F(EnrollerTest, TrustsTheRootsThatTheServerHandsOut) {
+  const tls::Authority next = NewAuthority(clock_.Now());
+  roots_ = authority_.certificate + next.certificate;
+  ASSERT_TRUE(Enroller(settings_, Edges()).KeepCertificate().value());
+  EXPECT_EQ(Read(settings_.files.ca), roots_);
+  // The next root signs; nobody has changed the configured file.
+  authority_ = next;
+  roots_ = next.certificate;
+  clock_.Advance(kLife * 3 / 4);
+  ASSERT_TRUE(Enroller(settings_, Edges()).KeepCertificate().value());
+  EXPECT_THAT(Read(settings_.files.ca), HasSubstr(next.certificate));
+  // Another authority in the configured file replaces all of them.
+  authority_ = NewAuthority(clock_.Now());
+  roots_ = authority_.certificate;
+  Put(settings_.ca_file, authority_.certificate);
+  ASSERT_TRUE(Enroller(settings_, Edges()).KeepCertificate().value());
+  EXPECT_EQ(Read(settings_.files.ca), authority_.certificate);
+}
+
+TEST_F(EnrollerTest, NoRootsAreNotAllRoots) {
+  Put(settings_.ca_file, "nothing");
+  EXPECT_TRUE(absl::IsFailedPrecondition(Enroller(settings_, Edges()).KeepCertificate().status()));
+  EXPECT_TRUE(asked_.empty());
+}
+
 TEST_F(EnrollerTest, SaysWhichFileIsMissing) {
   fs::remove(settings_.token_file);
   const auto no_token = Enroller(settings_, Edges()).KeepCertificate();
@@ -142,7 +187,7 @@ TEST_F(EnrollerTest, TriesAgainUntilItCanConnectAndComplainsOnce) {
   absl::Notification ready;
   absl::Notification tried;
   Enroller::Edges edges = Edges();
-  edges.ask = [&](const EnrollAsk& ask) -> absl::StatusOr<std::string> {
+  edges.ask = [&](const EnrollAsk& ask) -> absl::StatusOr<EnrollAnswer> {
     if (asked_.size() == 3) tried.Notify();
     // Only the fourth attempt is answered.
     failure_ = asked_.size() < 3 ? absl::UnavailableError("nobody there") : absl::OkStatus();
@@ -186,7 +231,7 @@ TEST_F(EnrollerTest, EndsWhileItWaitsForAnAnswer) {
   absl::Notification asking;
   absl::Notification cancelled;
   Enroller::Edges edges = Edges();
-  edges.ask = [&](const EnrollAsk&) -> absl::StatusOr<std::string> {
+  edges.ask = [&](const EnrollAsk&) -> absl::StatusOr<EnrollAnswer> {
     asking.Notify();
     cancelled.WaitForNotification();
     return absl::CancelledError("stopping");

@@ -4,7 +4,7 @@ namespace spoke::netagent {
 
 absl::Time RenewAt(absl::Time not_before, absl::Time not_after, double jitter) {
   const absl::Duration life = not_after - not_before;
-  return not_before + life * 2 / 3 + life / 30 * jitter;
+  return not_before + life / 2 + life / 30 * jitter;
 }
 
 std::string EnrollRemedy(const absl::Status& status) {

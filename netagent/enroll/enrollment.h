@@ -8,8 +8,8 @@
 
 namespace spoke::netagent {
 
-// Returns when a certificate is to be renewed: after two thirds of its life and up to a thirtieth
-// more, by `jitter` in [0, 1), so that nodes which enrolled in one moment do not come back in one.
+// Returns when a certificate is to be renewed: after half of its life and up to a thirtieth more,
+// by `jitter` in [0, 1), so that nodes which enrolled in one moment do not come back in one.
 absl::Time RenewAt(absl::Time not_before, absl::Time not_after, double jitter);
 
 // Returns what an operator can do about a refusal, in a line; `status` is not OK.

@@ -6,12 +6,12 @@
 namespace spoke::netagent {
 namespace {
 
-TEST(RenewAt, IsAfterTwoThirdsOfTheLifeAndSpreadBehind) {
+TEST(RenewAt, IsAfterHalfOfTheLifeAndSpreadBehind) {
   const absl::Time begin = absl::FromUnixSeconds(1'800'000'000);
   const absl::Time end = begin + absl::Hours(24 * 30);
-  EXPECT_EQ(RenewAt(begin, end, 0), begin + absl::Hours(24 * 20));
-  EXPECT_EQ(RenewAt(begin, end, 0.5), begin + absl::Hours(24 * 20 + 12));
-  EXPECT_LE(RenewAt(begin, end, 1), begin + absl::Hours(24 * 21));
+  EXPECT_EQ(RenewAt(begin, end, 0), begin + absl::Hours(24 * 15));
+  EXPECT_EQ(RenewAt(begin, end, 0.5), begin + absl::Hours(24 * 15 + 12));
+  EXPECT_LE(RenewAt(begin, end, 1), begin + absl::Hours(24 * 16));
 }
 
 TEST(EnrollRemedy, SaysWhatToLookAt) {

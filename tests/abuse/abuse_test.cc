@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/store/memory_store.h"
 #include "netagent/enroll/enroll_call.h"
 #include "netagent/enroll/enroller.h"
 #include "tests/crash/child_process.h"
@@ -70,14 +71,18 @@ class Abuse : public testing::Test {
                                .node_name = "node-1",
                                .service_account = "spoke-netagent"});
     cluster_.cluster().AddNode({.name = "node-1", .provider_id = "azure:///m/7"});
-    auto opened = ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                          .directory = dir_.File("ca"),
-                                          .server_names = {"spoke-ipam-server", "127.0.0.1"},
-                                          .rules = {.audience = "spoke-ipam-server",
-                                                    .k8s_namespace = "",
-                                                    .service_account = "spoke-netagent"},
-                                          .access = cluster_.access()},
-                                         clock_, log_);
+    auto opened =
+        ipam::Enrollment::Open({.address = "127.0.0.1:0",
+                                .files = {.ca = dir_.File("ca/ca.pem"),
+                                          .certificate = dir_.File("ca/server.pem"),
+                                          .key = dir_.File("ca/server.key")},
+                                .directory = dir_.File("ca"),
+                                .server_names = {"spoke-ipam-server", "127.0.0.1"},
+                                .rules = {.audience = "spoke-ipam-server",
+                                          .k8s_namespace = "",
+                                          .service_account = "spoke-netagent"},
+                                .access = cluster_.access()},
+                               {.revocations = *revocations_, .clock = clock_, .log = log_});
     EXPECT_TRUE(opened.ok()) << opened.status();
     enrollment_ = *std::move(opened);
     const absl::Status serving = enrollment_->Serve();
@@ -93,9 +98,10 @@ class Abuse : public testing::Test {
                                .server_name = "spoke-ipam-server",
                                .ca_file = dir_.File("ca/ca.pem")});
     netagent::Enroller enroller(
-        {.files = {.ca = dir_.File("ca/ca.pem"),
+        {.files = {.ca = dir_.File("tls/roots.pem"),
                    .certificate = dir_.File("tls/node.pem"),
                    .key = dir_.File("tls/node.key")},
+         .ca_file = dir_.File("ca/ca.pem"),
          .token_file = dir_.File("token"),
          .node_name = "node-1",
          .vm_id = "vm-1"},
@@ -148,6 +154,9 @@ class Abuse : public testing::Test {
   os::RealClock clock_;
   testing_support::RecordingLog log_;
   ipam::FakeApiServer cluster_;
+  ipam::MemoryStore store_;
+  const std::unique_ptr<ipam::Revocations> revocations_ =
+      ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
   std::unique_ptr<ipam::Enrollment> enrollment_;
 };
 

@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/store/memory_store.h"
 #include "lib/rpc/credentials.h"
 #include "netagent/enroll/enroll_call.h"
 #include "netagent/enroll/enroller.h"
@@ -81,22 +82,26 @@ class EnrollTest : public testing::Test {
     cluster_.cluster().AddNode({.name = "node-1",
                                 .provider_id = "azure:///subscriptions/s/machines/7",
                                 .labels = {{"topology.kubernetes.io/zone", "eastus-1"}}});
-    auto opened = ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                          .directory = dir_.File("ca"),
-                                          .server_names = {"spoke-ipam-server", "127.0.0.1"},
-                                          .rules = {.audience = "spoke-ipam-server",
-                                                    .k8s_namespace = "",
-                                                    .service_account = "spoke-netagent"},
-                                          .access = cluster_.access(),
-                                          .look = absl::Milliseconds(20),
-                                          .reload = absl::Seconds(1)},
-                                         clock_, log_);
+    auto opened =
+        ipam::Enrollment::Open({.address = "127.0.0.1:0",
+                                .files = {.ca = dir_.File("ca/ca.pem"),
+                                          .certificate = dir_.File("ca/server.pem"),
+                                          .key = dir_.File("ca/server.key")},
+                                .directory = dir_.File("ca"),
+                                .server_names = {"spoke-ipam-server", "127.0.0.1"},
+                                .rules = {.audience = "spoke-ipam-server",
+                                          .k8s_namespace = "",
+                                          .service_account = "spoke-netagent"},
+                                .access = cluster_.access(),
+                                .look = absl::Milliseconds(20),
+                                .reload = absl::Seconds(1)},
+                               {.revocations = *revocations_, .clock = clock_, .log = log_});
     EXPECT_TRUE(opened.ok()) << opened.status();
     enrollment_ = *std::move(opened);
     const absl::Status serving = enrollment_->Serve();
     EXPECT_TRUE(serving.ok()) << serving;
     ServeNodes();
-    Put(files_.ca, Read(dir_.File("ca/ca.pem")));
+    Put(ca_file_, Read(dir_.File("ca/ca.pem")));
   }
   ~EnrollTest() override { nodes_->Shutdown(); }
 
@@ -122,9 +127,13 @@ class EnrollTest : public testing::Test {
     Put(dir_.File("token"), token + "\n");
     netagent::EnrollCall call({.server = fmt::format("127.0.0.1:{}", enrollment_->port()),
                                .server_name = "spoke-ipam-server",
-                               .ca_file = files_.ca});
+                               .ca_file = ca_file_});
     netagent::Enroller enroller(
-        {.files = files_, .token_file = dir_.File("token"), .node_name = node, .vm_id = "vm-1"},
+        {.files = files_,
+         .ca_file = ca_file_,
+         .token_file = dir_.File("token"),
+         .node_name = node,
+         .vm_id = "vm-1"},
         {.ask = [&](const netagent::EnrollAsk& ask) { return call.Ask(ask); },
          .cancel = nullptr,
          .on_ready = [] { return absl::OkStatus(); },
@@ -164,11 +173,15 @@ class EnrollTest : public testing::Test {
   os::SimClock clock_{absl::Now() - kBefore};
   testing_support::RecordingLog log_;
   ipam::FakeApiServer cluster_;
+  ipam::MemoryStore store_;
+  const std::unique_ptr<ipam::Revocations> revocations_ =
+      ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
   std::unique_ptr<ipam::Enrollment> enrollment_;
   NodePort service_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> nodes_;
-  const rpc::TlsFiles files_{.ca = dir_.File("agent-ca.pem"),
+  const std::string ca_file_ = dir_.File("agent-ca.pem");
+  const rpc::TlsFiles files_{.ca = dir_.File("tls/roots.pem"),
                              .certificate = dir_.File("tls/node.pem"),
                              .key = dir_.File("tls/node.key")};
 };
@@ -224,7 +237,7 @@ TEST_F(EnrollTest, AnotherAuthorityIsTrustedByNeitherSide) {
                                            .key = dir_.File("ca/server.key")},
                                           "spoke-ipam-server")));
   // An agent that trusts it tells its token to nobody.
-  Put(files_.ca, other.certificate);
+  Put(ca_file_, other.certificate);
   const size_t calls = cluster_.calls().size();
   const auto refused = Enroll("good", "node-1");
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
@@ -232,6 +245,57 @@ TEST_F(EnrollTest, AnotherAuthorityIsTrustedByNeitherSide) {
   EXPECT_EQ(std::count(after.begin() + static_cast<ptrdiff_t>(calls), after.end(),
                        "POST /apis/authentication.k8s.io/v1/tokenreviews"),
             0);
+}
+
+TEST_F(EnrollTest, ACertificateIsRenewedByItsKeyWhileNobodyCanBeAskedAboutTheToken) {
+  clock_.Advance(kBefore);
+  ASSERT_TRUE(Enroll("good", "node-1").ok());
+  const std::string first = Read(files_.certificate);
+  cluster_.FailWith(503);
+  // It has ended in the outage.
+  clock_.Advance(absl::Hours(24 * 7));
+  const auto renewed = Enroll("good", "node-1");
+  ASSERT_TRUE(renewed.ok()) << renewed.status();
+  EXPECT_TRUE(*renewed);
+  const auto before = tls::ReadCertificate(first);
+  const auto after = tls::ReadCertificate(Read(files_.certificate));
+  EXPECT_EQ(after->dns_names, before->dns_names);
+  EXPECT_EQ(after->uris, before->uris) << "what it says of the machine stays";
+  EXPECT_GT(after->not_after, clock_.Now() + absl::Hours(23));
+  // A token that is no good is an answer, though the certificate would do.
+  cluster_.FailWith(0);
+  clock_.Advance(absl::Hours(13));
+  EXPECT_TRUE(absl::IsUnauthenticated(Enroll("expired", "node-1").status()));
+  // Without any token it does.
+  EXPECT_TRUE(Enroll("", "node-1").ok());
+}
+
+TEST_F(EnrollTest, ACertificateThatEndedTooLongAgoIsNotRenewed) {
+  clock_.Advance(kBefore);
+  ASSERT_TRUE(Enroll("good", "node-1").ok());
+  clock_.Advance(absl::Hours(24 * 8 + 1));
+  const auto refused = Enroll("", "node-1");
+  EXPECT_TRUE(absl::IsUnauthenticated(refused.status())) << refused.status();
+  EXPECT_TRUE(Enroll("good", "node-1").ok());
+}
+
+TEST_F(EnrollTest, ARevokedCertificateIsNotRenewed) {
+  clock_.Advance(kBefore);
+  ASSERT_TRUE(Enroll("good", "node-1").ok());
+  const std::string serial = tls::ReadCertificate(Read(files_.certificate))->serial;
+  ASSERT_TRUE(revocations_->Revoke({ipam::DeniedKind::kSerial, serial}, {.reason = "stolen"}).ok());
+  clock_.Advance(absl::Hours(13));
+  const auto refused = Enroll("", "node-1");
+  EXPECT_TRUE(absl::IsPermissionDenied(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("is revoked: stolen"));
+  // The pod's token gets another one, unless the node is revoked too.
+  EXPECT_TRUE(Enroll("good", "node-1").ok());
+  const ipam::DeniedName machine =
+      *ipam::DeniedName::From("machine", "azure:///subscriptions/s/machines/7");
+  ASSERT_TRUE(revocations_->Revoke(machine, {}).ok());
+  clock_.Advance(absl::Hours(13));
+  EXPECT_TRUE(absl::IsPermissionDenied(Enroll("good", "node-1").status()));
+  EXPECT_TRUE(absl::IsPermissionDenied(Enroll("", "node-1").status()));
 }
 
 TEST_F(EnrollTest, TooManyRequestsOfOneNodeAreRefused) {

@@ -12,7 +12,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/authority/authority_files.h"
 #include "ipam-server/enroll/node_identity.h"
 #include "lib/base/version.h"
 #include "lib/ip/address.h"
@@ -52,7 +52,7 @@ class HostileAgent : public testing::Test {
     Put("server.key", server.key);
     server_.emplace(directory_.path(), kSettings,
                     fmt::format("tls: {{ca: {0}/ca.pem, certificate: {0}/server.pem, key: "
-                                "{0}/server.key}}",
+                                "{0}/server.key}}\nseal_key_file: {0}/seal.key",
                                 directory_.path()));
     EXPECT_TRUE(server_->Exec().ok());
     for (int i = 0; i < 600; ++i) {
@@ -340,6 +340,25 @@ TEST_F(HostileAgent, AFloodIsReadNoFasterThanItIsAnswered) {
   ExpectOthersAreWell();
   flood.join();
   EXPECT_LE(AttachedOf("hostile"), kMost);
+}
+
+TEST_F(HostileAgent, ARevokedAgentIsCutAndStaysOut) {
+  auto hostile = Connect("hostile");
+  ASSERT_TRUE(hostile->Greet(HelloOf("hostile"), 4).ok());
+  const absl::Time revoked = absl::Now();
+  EXPECT_EQ(Ask({"node", "revoke", "hostile", "--reason", "taken over"})["sessions_ended"], 1);
+  const absl::Status end = hostile->End();
+  EXPECT_TRUE(absl::IsPermissionDenied(end)) << end;
+  EXPECT_THAT(std::string(end.message()),
+              testing::HasSubstr("node hostile is revoked: taken over"));
+  EXPECT_LT(absl::Now() - revoked, absl::Seconds(5));
+  for (const char* vm : {"vm", "vm-2"}) {
+    auto again = Connect("hostile");
+    const auto told = again->Greet(HelloOf("hostile", vm), 1);
+    EXPECT_TRUE(absl::IsPermissionDenied(told.status())) << told.status();
+  }
+  EXPECT_EQ(AttachedOf("hostile"), 4U) << "its pods keep what they have";
+  ExpectOthersAreWell();
 }
 
 }  // namespace

@@ -271,12 +271,14 @@ class Fleet final : public LargeFleet {
   ipam::TrafficBook traffic_{clock_, nullptr};
   ipam::BudgetKeeper budgets_{clock_};
   ipam::FakeResolver resolver_;
+  const std::unique_ptr<ipam::Revocations> revocations_ =
+      ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
   ipam::AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
-  ipam::AdminService admin_{
-      Settings(),
-      {.version = "bench", .store = "sqlite", .cloud = "played"},
-      database_,
-      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_}};
+  ipam::AdminService admin_{Settings(),
+                            {.version = "bench", .store = "sqlite", .cloud = "played"},
+                            database_,
+                            {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_,
+                             *revocations_, nullptr}};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AdminService::Stub> stub_;

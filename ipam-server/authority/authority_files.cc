@@ -1,4 +1,4 @@
-#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/authority/authority_files.h"
 
 #include <random>
 
@@ -30,6 +30,11 @@ absl::StatusOr<std::string> ReadIfThere(const std::string& path) {
 std::string NewAuthorityName() {
   std::random_device random;
   return fmt::format("spoke authority {:08x}", uint32_t{random()});
+}
+
+absl::StatusOr<std::string> CertificateFor(const std::string& key, absl::Time now) {
+  return tls::MakeAuthorityCertificate(key, NewAuthorityName(),
+                                       {now - kClockSkew, now + kAuthorityLife});
 }
 
 absl::Status CheckAuthority(const tls::Authority& authority, const std::string& directory) {
@@ -66,6 +71,13 @@ bool IsGood(const std::string& certificate, const std::string& key, const OwnCer
 
 }  // namespace
 
+absl::StatusOr<tls::Authority> MakeAuthority(absl::Time now) {
+  tls::Authority authority;
+  ASSIGN_OR_RETURN(authority.key, tls::MakeKey());
+  ASSIGN_OR_RETURN(authority.certificate, CertificateFor(authority.key, now));
+  return authority;
+}
+
 absl::StatusOr<tls::Authority> OpenAuthority(const std::string& directory, absl::Time now) {
   RETURN_IF_ERROR(os::MakeDirectory(directory));
   const std::string key_file = directory + "/ca.key";
@@ -79,8 +91,7 @@ absl::StatusOr<tls::Authority> OpenAuthority(const std::string& directory, absl:
     RETURN_IF_ERROR(Write(key_file, authority.key));
   }
   if (authority.certificate.empty()) {
-    const auto made = tls::MakeAuthorityCertificate(authority.key, NewAuthorityName(),
-                                                    {now - kClockSkew, now + kAuthorityLife});
+    const auto made = CertificateFor(authority.key, now);
     if (!made.ok()) return base::Annotate(made.status(), key_file);
     authority.certificate = *made;
     RETURN_IF_ERROR(Write(certificate_file, authority.certificate));

@@ -1,4 +1,4 @@
-#include "ipam-server/enroll/authority_files.h"
+#include "ipam-server/authority/authority_files.h"
 
 #include <filesystem>
 

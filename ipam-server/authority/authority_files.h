@@ -1,5 +1,5 @@
-// The directory of the server's own authority: makes what is missing, once, and keeps the server's
-// own certificates good. The key of the authority never leaves it.
+// The directory of a server: its own certificates, which it keeps good, and the authority where
+// that is not in the store (cluster_authority.h).
 //
 //   ca.key, ca.pem              the authority; made at the first start and never written again
 //   server.key, server.pem      what agents see
@@ -16,16 +16,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "ipam-server/authority/roots.h"
 #include "lib/tls/authority.h"
 
 namespace spoke::ipam {
 
 inline constexpr absl::Duration kAuthorityLife = absl::Hours(24 * 3650);
 inline constexpr absl::Duration kOwnCertificateLife = absl::Hours(24 * 365);
-// Certificates begin so long before they are made: other machines' clocks may be behind.
-inline constexpr absl::Duration kClockSkew = absl::Minutes(5);
 // A colon is in no node's name, so that an operator's certificate is no node's.
 inline constexpr const char* kOperatorName = "spoke:operator";
+
+// Makes a new authority, of a random name. Errors: kInternal (no randomness).
+absl::StatusOr<tls::Authority> MakeAuthority(absl::Time now);
 
 // The authority in `directory`, which is made, with mode 0700, when it is missing. Without files
 // there a new authority is made; one whose certificate was not written any more gets it now.

@@ -1,0 +1,139 @@
+// The calls about certificates: who is taken no more, and whose signatures count.
+#include <string>
+
+#include "fmt/core.h"
+#include "ipam-server/admin/admin_service.h"
+#include "lib/base/status.h"
+#include "lib/rpc/credentials.h"
+#include "lib/rpc/status.h"
+#include "lib/tls/certificate.h"
+
+namespace spoke::ipam {
+namespace {
+
+int64_t MillisOf(absl::Time time) {
+  return time == absl::InfiniteFuture() ? 0 : absl::ToUnixMillis(time);
+}
+
+// Returns who calls: by the name in the certificate, or as whoever may open the admin socket.
+std::string CallerOf(const grpc::ServerContext& context) {
+  const auto auth = context.auth_context();
+  if (auth != nullptr) {
+    const rpc::PeerCertificate peer = rpc::PeerCertificateOf(*auth);
+    if (!peer.names.empty()) return peer.names.front();
+  }
+  return "admin socket";
+}
+
+v1::RevokedIdentity ToWire(const DeniedName& name, const Denial& denial) {
+  v1::RevokedIdentity out;
+  out.set_kind(std::string(NameOf(name.kind)));
+  out.set_value(name.value);
+  out.set_reason(denial.reason);
+  out.set_by(denial.by);
+  out.set_since_unix_ms(absl::ToUnixMillis(denial.since));
+  out.set_until_unix_ms(MillisOf(denial.until));
+  return out;
+}
+
+absl::Status CheckDenial(const v1::RevokeIdentityRequest& request) {
+  if (request.reason().size() > kMaxReasonBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("a reason has at most {} bytes", kMaxReasonBytes));
+  }
+  if (request.ttl_ms() < 0)
+    return absl::InvalidArgumentError("a revocation cannot end in the past");
+  return absl::OkStatus();
+}
+
+// Whoever runs a server without an authority has another way to renew trust.
+absl::StatusOr<ClusterAuthority*> Present(ClusterAuthority* authority) {
+  if (authority != nullptr) return authority;
+  return absl::FailedPreconditionError(
+      "this server gives out no certificates (`tls` in its configuration, not `enroll`): the "
+      "authority is what has signed those files");
+}
+
+absl::StatusOr<v1::ListRootsResponse> DescribeRoots(const Roots& roots) {
+  v1::ListRootsResponse out;
+  const Root& signing = SigningRoot(roots);
+  for (const Root& root : roots) {
+    ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(root.certificate));
+    v1::RootInfo& info = *out.add_roots();
+    info.set_name(facts.common_name);
+    info.set_serial(facts.serial);
+    info.set_state(std::string(NameOf(root.state)));
+    info.set_since_unix_ms(absl::ToUnixMillis(root.since));
+    info.set_state_ends_unix_ms(MillisOf(EndOfState(root, signing)));
+    info.set_not_after_unix_ms(absl::ToUnixMillis(facts.not_after));
+    info.set_certificate(root.certificate);
+  }
+  return out;
+}
+
+}  // namespace
+
+grpc::Status AdminService::RevokeIdentity(Context* context,
+                                          const v1::RevokeIdentityRequest* request,
+                                          v1::RevokeIdentityResponse* response) {
+  const auto name = DeniedName::From(request->kind(), request->value());
+  if (!name.ok()) return rpc::ToGrpc(name.status());
+  if (const absl::Status valid = CheckDenial(*request); !valid.ok()) return rpc::ToGrpc(valid);
+  const absl::Time now = clock_.Now();
+  Denial denial{.reason = request->reason(), .by = CallerOf(*context), .since = now};
+  if (request->ttl_ms() > 0) denial.until = now + absl::Milliseconds(request->ttl_ms());
+  const auto ended = revocations_.Revoke(*name, denial);
+  if (!ended.ok()) return rpc::ToGrpc(ended.status());
+  events_.Info("identity_revoked", {{"kind", std::string(NameOf(name->kind))},
+                                    {"value", name->value},
+                                    {"by", denial.by},
+                                    {"reason", denial.reason},
+                                    {"sessions_ended", *ended}});
+  *response->mutable_identity() = ToWire(*name, denial);
+  response->set_sessions_ended(*ended);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::UnrevokeIdentity(Context* context,
+                                            const v1::UnrevokeIdentityRequest* request,
+                                            v1::UnrevokeIdentityResponse*) {
+  const auto name = DeniedName::From(request->kind(), request->value());
+  if (!name.ok()) return rpc::ToGrpc(name.status());
+  const absl::Status status = revocations_.Unrevoke(*name);
+  if (!status.ok()) return rpc::ToGrpc(status);
+  events_.Info("identity_unrevoked", {{"kind", std::string(NameOf(name->kind))},
+                                      {"value", name->value},
+                                      {"by", CallerOf(*context)}});
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListRevoked(Context*, const v1::ListRevokedRequest*,
+                                       v1::ListRevokedResponse* response) {
+  for (const auto& [name, denial] : revocations_.List()) {
+    *response->add_identities() = ToWire(name, denial);
+  }
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListRoots(Context*, const v1::ListRootsRequest*,
+                                     v1::ListRootsResponse* response) {
+  const auto authority = Present(authority_);
+  if (!authority.ok()) return rpc::ToGrpc(authority.status());
+  auto roots = DescribeRoots((*authority)->roots());
+  if (roots.ok()) *response = *std::move(roots);
+  return rpc::ToGrpc(roots.status());
+}
+
+grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAuthorityRequest*,
+                                           v1::ListRootsResponse* response) {
+  const auto authority = Present(authority_);
+  if (!authority.ok()) return rpc::ToGrpc(authority.status());
+  const absl::Status begun = (*authority)->Rotate(clock_.Now());
+  if (!begun.ok()) return rpc::ToGrpc(begun);
+  events_.Info("authority_rotation_begun", {{"by", CallerOf(*context)}});
+  auto roots = DescribeRoots((*authority)->roots());
+  if (roots.ok()) *response = *std::move(roots);
+  return rpc::ToGrpc(roots.status());
+}
+
+}  // namespace spoke::ipam

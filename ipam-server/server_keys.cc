@@ -1,0 +1,93 @@
+#include "ipam-server/server_keys.h"
+
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/authority/authority_record.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+// A server that did not see what is in the store would make another authority beside it.
+absl::Status CheckNothingIsSealed(Store& store) {
+  std::string fingerprint;
+  absl::Status damaged;
+  RETURN_IF_ERROR(
+      store.List(kAuthorityKeyPrefix, [&](std::string_view key, const StoredRecord& record) {
+        const auto found = FingerprintIn(key, record.value);
+        damaged.Update(found.status());
+        fingerprint = found.value_or("");
+      }));
+  RETURN_IF_ERROR(damaged);
+  if (fingerprint.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "the authority is in the store, sealed under the key with the fingerprint {}: name the file "
+      "with that key in the configuration, as seal_key_file",
+      fingerprint));
+}
+
+absl::StatusOr<std::optional<OpenedSealKey>> OpenSealKeyOf(const ServerConfig& config, Store& store,
+                                                           telemetry::Log& log) {
+  if (config.seal_key_file.empty()) {
+    RETURN_IF_ERROR(CheckNothingIsSealed(store));
+    return std::nullopt;
+  }
+  ASSIGN_OR_RETURN(OpenedSealKey opened,
+                   OpenSealKey(config.seal_key_file, config.may_make_seal_key(), store));
+  log.Info(opened.made ? "seal_key_made" : "seal_key_read",
+           {{"file", config.seal_key_file}, {"fingerprint", opened.key.fingerprint}});
+  return opened;
+}
+
+absl::StatusOr<std::optional<MarkKeys>> MarkKeysOf(const std::optional<OpenedSealKey>& seal,
+                                                   const std::string& directory, Store& store) {
+  if (!seal) return std::nullopt;
+  MarkKeys keys{.present = seal->key.mark, .made = seal->made};
+  ASSIGN_OR_RETURN(keys.former, FormerMarkKey(store, seal->key, directory));
+  keys.made = keys.made && keys.former.empty();
+  return keys;
+}
+
+// Makes the files that the agents' port needs.
+absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const EnrollConfig& config,
+                                                           Enrollment::Edges edges) {
+  ASSIGN_OR_RETURN(const ClusterAccess access,
+                   InClusterAccess([](const char* name) { return std::getenv(name); }));
+  return Enrollment::Open({.address = config.address,
+                           .files = config.files(),
+                           .directory = config.directory,
+                           .server_names = config.server_names,
+                           .rules = {.audience = config.audience,
+                                     .k8s_namespace = config.k8s_namespace,
+                                     .service_account = config.service_account},
+                           .certificate_life = config.certificate_life,
+                           .access = access},
+                          std::move(edges));
+}
+
+}  // namespace
+
+absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, Store& store,
+                                    const Revocations& revocations, const os::Clock& clock,
+                                    telemetry::Log& log) {
+  ASSIGN_OR_RETURN(const auto seal, OpenSealKeyOf(config, store, log));
+  std::unique_ptr<Enrollment> enrollment;
+  if (config.enroll) {
+    Enrollment::Edges edges{.revocations = revocations, .clock = clock, .log = log};
+    if (seal) {
+      edges.place.emplace(ClusterAuthority::Place{
+          .store = store, .key = seal->key, .directory = config.enroll->directory});
+    }
+    ASSIGN_OR_RETURN(enrollment, OpenEnrollment(*config.enroll, std::move(edges)));
+  }
+  const std::string directory = config.witness_directory();
+  ASSIGN_OR_RETURN(const auto marks, MarkKeysOf(seal, directory, store));
+  ASSIGN_OR_RETURN(StoreWitness witness, StoreWitness::Open(directory, ThisBoot(), marks));
+  return ServerKeys{.witness = std::move(witness), .enrollment = std::move(enrollment)};
+}
+
+}  // namespace spoke::ipam

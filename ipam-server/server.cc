@@ -230,7 +230,7 @@ void AddLeadership(const ServerConfig& config, const std::function<absl::Duratio
   LeadershipSample sample;
   if (config.etcd) sample.leader = config.etcd->name;
   metrics.AddSource([sample = std::move(sample), margin]() mutable {
-    if (margin) sample.margin = margin();
+    if (margin() < absl::InfiniteDuration()) sample.margin = margin();
     return LeadershipSamples(sample);
   });
 }
@@ -293,9 +293,8 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   parts.budgets.Start(parts.streams, parts.events);
   const os::UniqueFd signals = edges.signals.Descriptor();
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
-  const int period_ms = edges.margin ? kMarginPeriodMs : -1;
-  while (::poll(&signal, 1, period_ms) <= 0) {
-    if (edges.margin) readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+  while (::poll(&signal, 1, kMarginPeriodMs) <= 0) {
+    readiness.SetLeading(edges.margin() > absl::ZeroDuration());
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
   Shutdown(servers, edges.health);

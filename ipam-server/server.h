@@ -25,8 +25,8 @@ struct ServerEdges {
   daemon::ServedHealth& health;
   const os::SignalWaiter& signals;
   telemetry::Log& log;
-  // For how long no other server can lead, from now on; empty: this is the only server.
-  std::function<absl::Duration()> margin = {};
+  // For how long no other server can lead, from now on; without etcd, for ever.
+  std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); };
 };
 
 // Serves from the store, and returns OK after a signal. While the margin is not above zero, agents

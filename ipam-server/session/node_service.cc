@@ -248,7 +248,6 @@ void AgentStreams::Enqueue(Order order) {
 }
 
 void AgentStreams::CarryOut() {
-  const absl::Duration period = margin_ == nullptr ? absl::InfiniteDuration() : kMarginPeriod;
   while (true) {
     std::vector<Order> orders;
     {
@@ -256,7 +255,7 @@ void AgentStreams::CarryOut() {
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(orders_mutex_) {
         return stopped_ || !orders_.empty();
       };
-      orders_mutex_.AwaitWithTimeout(absl::Condition(&ready), period);
+      orders_mutex_.AwaitWithTimeout(absl::Condition(&ready), kMarginPeriod);
       if (stopped_ && orders_.empty()) return;
       orders.swap(orders_);
     }

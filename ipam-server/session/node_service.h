@@ -39,8 +39,10 @@ class AgentStreams final : public AgentLink {
  public:
   // `margin` says for how long no other server can lead, from now on. While that is not above zero,
   // nothing more is said to an agent, and each stream ends with UNAVAILABLE, so that its agent goes
-  // to the next server; empty: this is the only server.
-  explicit AgentStreams(std::string server_version, std::function<absl::Duration()> margin = {});
+  // to the next server.
+  explicit AgentStreams(
+      std::string server_version,
+      std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); });
   AgentStreams(const AgentStreams&) = delete;
   AgentStreams& operator=(const AgentStreams&) = delete;
   // Carries out what was said until now. The gRPC server must be gone.
@@ -72,7 +74,7 @@ class AgentStreams final : public AgentLink {
   void Enqueue(Order order);
   void CarryOut();
   void CarryOut(std::vector<Order> orders);
-  bool Leads() const { return margin_ == nullptr || margin_() > absl::ZeroDuration(); }
+  bool Leads() const { return margin_() > absl::ZeroDuration(); }
   void CloseAll();
   // What is said to the agent when the loop says this.
   node_api::ServerMessage Said(BundleUpdate update);

@@ -20,9 +20,9 @@ ETCD_HEARTBEAT_MS = 50
 ETCD_ELECTION_MS = 500
 START = 60  # Seconds that any start may take on a machine that is busy.
 
-PTRACE_DETACH = 17
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
+WALL = 0x40000000  # Of waitpid(2): threads as well.
 
 
 class Failed(Exception):
@@ -67,6 +67,7 @@ class Machine:
         self.directory = os.path.join(directory, name)
         self.log = os.path.join(self.directory, "log")
         self.process = None
+        self.traced = None  # A thread that this program has stopped.
         os.makedirs(self.directory)
         sh("ip", "netns", "add", name)
         sh("ip", "link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
@@ -81,6 +82,10 @@ class Machine:
                 stderr=log, preexec_fn=die_with_parent, env={**os.environ, **variables})
 
     def runs(self):
+        if self.traced is not None:
+            # Until its tracer has taken notice of that thread's end, the process has not ended.
+            done, _ = os.waitpid(self.traced, os.WNOHANG | WALL)
+            self.traced = None if done else self.traced
         return self.process is not None and self.process.poll() is None
 
     def signal(self, number):
@@ -89,6 +94,9 @@ class Machine:
     def kill(self):
         if self.process is not None:
             self.process.kill()
+            if self.traced is not None:
+                os.waitpid(self.traced, WALL)
+                self.traced = None
             self.process.wait()
 
     def stop(self, patience=15):
@@ -180,7 +188,7 @@ class Server(Machine):
         return f":{port} " in sh("ip", "netns", "exec", self.name, "ss", "-Htln")
 
     def stop_loop(self):
-        """Stops the one thread that decides, as nothing but a fault would; returns how to let go."""
+        """Stops the one thread that decides, as nothing but a fault would; it never goes on."""
         for task in os.listdir(f"/proc/{self.process.pid}/task"):
             with open(f"/proc/{self.process.pid}/task/{task}/comm", encoding="utf-8") as comm:
                 if comm.read().strip() != "fleet-loop":
@@ -188,7 +196,8 @@ class Server(Machine):
             for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
                 if LIBC.ptrace(request, int(task), None, None) != 0:
                     raise OSError(ctypes.get_errno(), "ptrace")
-            os.waitpid(int(task), 0x40000000)  # __WALL
+            os.waitpid(int(task), WALL)
+            self.traced = int(task)
             return
         raise Failed(f"{self.name} has no thread fleet-loop")
 

@@ -240,6 +240,14 @@ void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   });
 }
 
+std::function<void(const ObjectSet&)> TellTeamsAndBudgets(TrafficBook& traffic,
+                                                          BudgetKeeper& budgets) {
+  return [&traffic, &budgets](const ObjectSet& objects) {
+    traffic.SetTeams(TeamsByNamespace(objects));
+    budgets.SetBudgets(BudgetsOf(objects));
+  };
+}
+
 void AddLeadership(const ServerConfig& config, const std::function<absl::Duration()>& margin,
                    telemetry::Metrics& metrics) {
   LeadershipSample sample;
@@ -368,11 +376,7 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .witness = &witness,
                   .background = &background,
                   .heartbeat = &health.heartbeat(kLoopHeartbeat),
-                  .on_objects =
-                      [&](const ObjectSet& objects) {
-                        traffic.SetTeams(TeamsByNamespace(objects));
-                        budgets.SetBudgets(BudgetsOf(objects));
-                      },
+                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
                   .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
   answer_to = &loop;
   NodeService node_service(

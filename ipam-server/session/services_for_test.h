@@ -6,6 +6,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -91,7 +92,9 @@ class ServicesTest : public testing::Test {
   FakeResolver resolver_;
   BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
-  AgentStreams streams_{"1.4.0"};
+  std::atomic<bool> leads_ = true;
+  AgentStreams streams_{
+      "1.4.0", [this] { return leads_ ? absl::InfiniteDuration() : absl::ZeroDuration(); }};
   std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
       cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
         loop_.PostCloudResult(node, std::move(result));

@@ -32,6 +32,8 @@ namespace {
 // Between two campaigns that failed: for the mirror to hear who leads, or for etcd to come back.
 constexpr int64_t kCampaignPauseMs = 50;
 constexpr int64_t kSecondMs = 1000;
+// A mirror that is not known to be complete for so long.
+constexpr absl::Duration kBehind = absl::Seconds(10);
 
 LeadershipSample SampleOf(const etcd::Mirror& mirror) {
   const etcd::MirrorStats stats = mirror.stats();
@@ -40,7 +42,8 @@ LeadershipSample SampleOf(const etcd::Mirror& mirror) {
           .mirror = LeadershipSample::Mirror{.records = stats.records,
                                              .revision = stats.revision,
                                              .full_reads = stats.full_reads,
-                                             .broken_watches = stats.broken_watches}};
+                                             .broken_watches = stats.broken_watches,
+                                             .age = stats.age}};
 }
 
 // What a standby serves; all of it ends before the server that leads opens the same ports.
@@ -120,20 +123,21 @@ class Candidate {
   const os::UniqueFd signals_;
   std::unique_ptr<StandbyPorts> ports_;  // Null: it does not stand by yet.
   std::optional<LeaderConnection> connection_;
-  int64_t leader_begun_ = 0;    // The leader that is followed; 0: none.
+  int64_t lease_ = 0;           // Of the leader that is followed; 0: nobody leads.
   int64_t leader_seen_ms_ = 0;  // Since when.
   int64_t campaign_ms_ = 0;     // The next one; not before.
   int64_t second_ms_ = 0;       // When EverySecond() is due.
   bool name_taken_ = false;     // That was said.
+  bool behind_ = false;         // Likewise.
 };
 
 absl::StatusOr<Led> Candidate::Run() {
   do {
     const std::optional<etcd::Leader> leader = mirror_->CurrentLeader();
     if (!leader) {
-      leader_begun_ = 0;
+      lease_ = 0;
       connection_.reset();
-    } else if (leader->begun != leader_begun_) {
+    } else if (leader->lease != lease_) {
       RETURN_IF_ERROR(StandBy(*leader));
     }
     if (ports_ != nullptr) ports_->Set(SampleOf(*mirror_));
@@ -161,7 +165,7 @@ absl::Status Candidate::StandBy(const etcd::Leader& leader) {
   if (ports_ == nullptr) {
     ASSIGN_OR_RETURN(ports_, StandbyPorts::Open(config_, edges_.log));
   }
-  leader_begun_ = leader.begun;
+  lease_ = leader.lease;
   leader_seen_ms_ = os::MonotonicMs();
   connection_.emplace(leader.record.address);
   Say(fmt::format("server {} stands by: server {} leads, as seen here since {}",
@@ -205,7 +209,7 @@ absl::StatusOr<Led> Candidate::Campaign(int64_t depose) {
 // Waits until there may be something to do. False: a signal has come.
 bool Candidate::Wait() {
   const int64_t now_ms = os::MonotonicMs();
-  int64_t until_ms = leader_begun_ == 0 ? campaign_ms_ : second_ms_;
+  int64_t until_ms = lease_ == 0 ? campaign_ms_ : second_ms_;
   if (connection_) until_ms = std::min(until_ms, connection_->wake_ms());
   if (campaign_ms_ > now_ms) until_ms = std::min(until_ms, campaign_ms_);
   std::array<pollfd, 3> waiting = {
@@ -227,6 +231,15 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   second_ms_ = now_ms + kSecondMs;
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
   NoteMark(led_for);
+  const absl::Duration age = mirror_->stats().age;
+  if (std::exchange(behind_, age > kBehind) != (age > kBehind)) {
+    if (behind_) {
+      edges_.log.Warn("standby_behind",
+                      {{"leader", leader.record.name}, {"age", absl::FormatDuration(age)}});
+    } else {
+      edges_.log.Info("standby_follows", {{"leader", leader.record.name}});
+    }
+  }
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;

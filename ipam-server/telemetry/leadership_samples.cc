@@ -18,6 +18,7 @@ std::vector<telemetry::Samples> LeadershipSamples(const LeadershipSample& sample
     const LeadershipSample::Mirror& mirror = *sample.mirror;
     out.push_back(one("spoke_ipam_mirror_records", static_cast<double>(mirror.records)));
     out.push_back(one("spoke_ipam_mirror_revision", static_cast<double>(mirror.revision)));
+    out.push_back(one("spoke_ipam_mirror_age_seconds", absl::ToDoubleSeconds(mirror.age)));
     out.push_back(one("spoke_ipam_mirror_reads_total", static_cast<double>(mirror.full_reads)));
     out.push_back(
         one("spoke_ipam_mirror_breaks_total", static_cast<double>(mirror.broken_watches)));

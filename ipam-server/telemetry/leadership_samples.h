@@ -18,6 +18,7 @@ struct LeadershipSample {
     int64_t revision = 0;
     int64_t full_reads = 0;
     int64_t broken_watches = 0;
+    absl::Duration age;
   };
 
   std::string leader;                    // Empty: nobody leads.

@@ -49,6 +49,11 @@ def killed(programs, directory):
         print(f"killed: the next write is acknowledged by {server.name} after {took:.2f} s, "
               f"{time.monotonic() - begun:.2f} s in all")
         expect("overthrown=true" in server.events("leading")[0], "it was not overthrown")
+        other = third if server is second else second
+        eventually("the other one stands by the new leader", lambda: len(
+            other.events("standing_by")) == 2 and f"leader={server.name}" in
+                   other.events("standing_by")[1], 10)
+        expect(not other.events("leading"), "two have overthrown")
         lab.check_written()
         first.start()
         eventually("the killed one stands by", lambda: len(first.events("standing_by")) == 1, 30)

@@ -96,12 +96,16 @@ absl::Status Leadership::RaiseFence() {
   // The key went with its lease; or etcd says that there is no such lease to put it under.
   if (absl::IsNotFound(written)) return Lose("its lease has ended");
   if (!absl::IsUnavailable(written)) return written;
+  RETURN_IF_ERROR(Look());
+  return written;
+}
+
+absl::Status Leadership::Look() {
   pb::RangeRequest request;
   request.set_key(settings_.key);
   pb::RangeResponse found;
   RETURN_IF_ERROR(connection_.Range(request, found));
-  RETURN_IF_ERROR(Check(found));
-  return written;
+  return Check(found);
 }
 
 absl::Status Leadership::Check(const pb::RangeResponse& found) {
@@ -149,7 +153,11 @@ void Leadership::KeepAlive() {
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), period)) return;
       if (!lost_.ok()) return;
     }
-    if (!settings_.alive()) continue;
+    if (!settings_.alive()) {
+      // Whoever stands still still has to learn that it was deposed.
+      if (Margin() <= absl::ZeroDuration()) Look().IgnoreError();
+      continue;
+    }
     const int64_t sent_ms = os::MonotonicMs();
     const absl::StatusOr<int64_t> left = connection_.KeepAlive(lease_, time);
     if (!left.ok()) continue;  // The margin says for how long that does not matter.

@@ -76,6 +76,7 @@ class Leadership {
   Leadership(Connection& connection, LeadershipSettings settings);
   absl::Status Campaign();
   absl::Status Write(etcdserverpb::Compare::CompareTarget target, int64_t revision);
+  absl::Status Look();
   absl::Status Lose(const std::string& why);
   void KeepAlive();
 

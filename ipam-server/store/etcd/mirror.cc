@@ -9,6 +9,7 @@
 
 #include "ipam-server/store/etcd/pages.h"
 #include "lib/base/status.h"
+#include "lib/os/clock.h"
 
 namespace spoke::ipam::etcd {
 namespace {
@@ -18,10 +19,14 @@ namespace pb = etcdserverpb;
 // Before a watch that broke is begun anew, or everything is read again.
 constexpr absl::Duration kPause = absl::Milliseconds(100);
 
+// How often it is looked at who leads, and how long that may take.
+constexpr absl::Duration kCheckPeriod = absl::Milliseconds(500);
+constexpr CallTime kCheckTime{.attempt = absl::Milliseconds(500), .patience = absl::Seconds(2)};
+
 Leader LeaderOf(const mvccpb::KeyValue& found) {
   return {.record = DecodeLeader(found.value()),
           .revision = found.mod_revision(),
-          .begun = found.create_revision()};
+          .lease = found.lease()};
 }
 
 }  // namespace
@@ -38,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Mirror>> Mirror::Open(std::shared_ptr<Connection>
   std::unique_ptr<Mirror> mirror(
       new Mirror(std::move(connection), Layout{prefix}, std::move(changed)));
   RETURN_IF_ERROR(mirror->ReadAll());
-  mirror->thread_ = std::thread([&self = *mirror] { self.Follow(); });
+  mirror->follower_ = std::thread([&self = *mirror] { self.Follow(); });
+  mirror->checker_ = std::thread([&self = *mirror] { self.Check(); });
   return mirror;
 }
 
@@ -48,7 +54,8 @@ Mirror::~Mirror() {
     stopped_ = true;
     if (watching_ != nullptr) watching_->TryCancel();
   }
-  if (thread_.joinable()) thread_.join();
+  if (follower_.joinable()) follower_.join();
+  if (checker_.joinable()) checker_.join();
 }
 
 void Mirror::List(const ListOptions& options, const Store::Visit& visit) const {
@@ -92,6 +99,7 @@ MirrorStats Mirror::stats() const {
   absl::MutexLock lock(&mutex_);
   MirrorStats stats = stats_;
   stats.records = static_cast<int64_t>(records_.size());
+  stats.age = absl::Milliseconds(os::MonotonicMs() - agreed_ms_);
   return stats;
 }
 
@@ -115,6 +123,7 @@ absl::Status Mirror::ReadAll() {
   SetLeader(std::move(leader));
   stats_.revision = revision;
   ++stats_.full_reads;
+  agreed_ms_ = os::MonotonicMs();
   return absl::OkStatus();
 }
 
@@ -128,6 +137,34 @@ void Mirror::Follow() {
     absl::MutexLock lock(&mutex_);
     if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), kPause)) return;
   }
+}
+
+void Mirror::Check() {
+  const auto stopped = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stopped_; };
+  pb::RangeRequest request;
+  request.set_key(layout_.leader());
+  while (true) {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), kCheckPeriod)) return;
+    }
+    pb::RangeResponse found;
+    if (!connection_->Range(request, found, kCheckTime).ok()) continue;
+    const int64_t revision = found.kvs_size() == 0 ? 0 : found.kvs(0).mod_revision();
+    absl::MutexLock lock(&mutex_);
+    if (IsBehind(revision) && watching_ != nullptr) watching_->TryCancel();
+  }
+}
+
+// Whether the leader's key has had this revision for a whole period, and the mirror does not know.
+bool Mirror::IsBehind(int64_t leader_revision) {
+  const int64_t known = leader_ ? leader_->revision : 0;
+  if (known == leader_revision) {
+    agreed_ms_ = os::MonotonicMs();
+    missed_ = -1;
+    return false;
+  }
+  return std::exchange(missed_, leader_revision) == leader_revision;
 }
 
 // Follows one watch to its end. Returns whether the next one can go on where this one ended.

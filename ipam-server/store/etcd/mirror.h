@@ -27,7 +27,7 @@ namespace spoke::ipam::etcd {
 struct Leader {
   LeaderRecord record;
   int64_t revision = 0;  // Of the key: LeadershipSettings::depose. Rises with each raised fence.
-  int64_t begun = 0;     // The revision in which it became the leader.
+  int64_t lease = 0;     // Of its leadership: another one for each leader and each time it leads.
 
   bool operator==(const Leader&) const = default;
 };
@@ -37,9 +37,11 @@ struct MirrorStats {
   int64_t revision = 0;    // Up to which it is complete.
   int64_t full_reads = 0;  // The first among them.
   int64_t broken_watches = 0;
+  absl::Duration age;  // Since it was last known to have all that there was of the leader's key.
 };
 
-// Thread-safe. Follows on a thread of its own.
+// Thread-safe. Follows on a thread of its own. Another one asks the members twice a second who
+// leads: a watch with a member that is silent says nothing, and is ended when it is behind.
 class Mirror {
  public:
   // Returns when everything has been read once. Errors: as Connection::Range(); kResourceExhausted
@@ -73,6 +75,8 @@ class Mirror {
   Mirror(std::shared_ptr<Connection> connection, Layout layout, os::UniqueFd leader_changed);
   absl::Status ReadAll();
   void Follow();
+  void Check();
+  bool IsBehind(int64_t leader_revision) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool WatchOnce();
   bool Apply(const etcdserverpb::WatchResponse& response);
   void SetLeader(std::optional<Leader> leader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -86,7 +90,10 @@ class Mirror {
   MirrorStats stats_ ABSL_GUARDED_BY(mutex_);
   grpc::ClientContext* watching_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  int64_t agreed_ms_ ABSL_GUARDED_BY(mutex_) = 0;  // When the last check agreed.
+  int64_t missed_ ABSL_GUARDED_BY(mutex_) = -1;    // What the last check found and we have not.
+  std::thread follower_;
+  std::thread checker_;
 };
 
 }  // namespace spoke::ipam::etcd

@@ -133,13 +133,18 @@ TEST(Mirror, KnowsWhoLeadsAndWhenNobodyDoes) {
   const int64_t first = store->Fence();
   const auto mirror = OpenMirror(cluster);
   const LeaderRecord record{"server-a", "127.0.0.1:7446"};
-  EXPECT_EQ(mirror->CurrentLeader(), (Leader{record, first, first}));
+  const Leader before = mirror->CurrentLeader().value();
+  EXPECT_EQ(before.record, record);
+  EXPECT_EQ(before.revision, first);
   EXPECT_FALSE(AwaitVacancy(*mirror, absl::Milliseconds(50)));
   store.reset();
   EXPECT_TRUE(AwaitVacancy(*mirror, kLong));
   store = OpenStore(cluster);
   EXPECT_TRUE(mirror->AwaitRevision(store->Fence(), kLong));
-  EXPECT_EQ(mirror->CurrentLeader(), (Leader{record, store->Fence(), store->Fence()}));
+  const Leader after = mirror->CurrentLeader().value();
+  EXPECT_EQ(after.record, record);
+  EXPECT_EQ(after.revision, store->Fence());
+  EXPECT_NE(after.lease, before.lease);
 }
 
 // Records are read as the mirror has them, though nobody asks a member: it is stopped meanwhile.
@@ -173,8 +178,14 @@ TEST(Mirror, AServerMayOverthrowTheLeaderThatTheMirrorNames) {
   EtcdOptions options{.access = cluster.access()};
   options.leadership.name = "server-b";
   auto mirror = EtcdStore::Follow(options).value();
-  options.leadership.depose = mirror->CurrentLeader()->revision;
+  const Leader before = mirror->CurrentLeader().value();
+  options.leadership.depose = before.revision;
+  const auto another = EtcdStore::Follow(options).value();
   const auto next = EtcdStore::TakeOver(options, mirror).value();
+  // Who follows knows that it is another one, whom it has no reason to overthrow.
+  EXPECT_TRUE(another->AwaitRevision(next->Fence(), kLong));
+  EXPECT_EQ(another->CurrentLeader()->record.name, "server-b");
+  EXPECT_NE(another->CurrentLeader()->lease, before.lease);
   EXPECT_TRUE(absl::IsFailedPrecondition(
       store->Commit(std::vector<CompareAndPut>{{"a", "a", 0}}).status()));
   EXPECT_TRUE(next->Commit(std::vector<CompareAndPut>{{"a", "b", 0}}).ok());
@@ -227,6 +238,20 @@ TEST(Mirror, ReadsEverythingAgainWhereItsHistoryWasCompacted) {
   ASSERT_TRUE(mirror->AwaitRevision(Change(*store, random, 20), kLong));
   EXPECT_EQ(Of(*mirror), Of(*store));
   EXPECT_EQ(mirror->stats().full_reads, 2);
+}
+
+// The member that it watches is silent, which a watch does not notice for long.
+TEST(Mirror, KnowsThatNobodyLeadsThoughItsMemberIsSilent) {
+  EtcdCluster cluster({.members = 3});
+  auto store = OpenStore(cluster);
+  const auto mirror = OpenMirror(cluster);
+  cluster.Stop(0);
+  absl::SleepFor(absl::Seconds(3));  // A new leader among the members.
+  const absl::Time begun = absl::Now();
+  store.reset();
+  EXPECT_TRUE(AwaitVacancy(*mirror, kLong));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(8)) << "a ping would be missed after 12 s";
+  cluster.Continue(0);
 }
 
 TEST(Mirror, EndsWhileItsMembersAreAway) {

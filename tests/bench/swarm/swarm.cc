@@ -27,6 +27,7 @@ Swarm::Swarm(const Options& options)
     : options_(options),
       ledger_(absl::ToInt64Nanoseconds(options_.cooldown), options_.memory),
       budget_reports_(options_.budget_refresh, options_.seed),
+      silent_(options_.target.servers.size()),
       random_(options_.seed) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
@@ -182,37 +183,50 @@ bool Swarm::RunPod(size_t index) {
 
 void Swarm::MoveSlowAgents() {
   constexpr absl::Duration kLook = absl::Milliseconds(100);
-  const std::vector<std::string>& servers = options_.target.servers;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kLook)) return;
     }
-    const int64_t slow = NowNs() - absl::ToInt64Nanoseconds(kSlow);
-    std::vector<std::optional<bool>> takes(servers.size());
-    for (Entry& entry : agents_) {
-      const int64_t since =
-          entry.agent->WithNode([](const SimNode& node) { return node.waits_since(); });
-      if (since < 0 || since > slow) continue;
-      const size_t present = entry.agent->server();
-      for (size_t i = 1; i < servers.size(); ++i) {
-        const size_t other = (present + i) % servers.size();
-        if (!takes[other]) takes[other] = TakesConnections(servers[other]);
-        if (!*takes[other]) continue;
-        {
-          absl::MutexLock lock(&mutex_);
-          if (entry.due_at >= 0 || entry.moving) break;  // It has no stream.
-          entry.moving = true;
-        }
-        entry.agent->TurnTo(other);
-        entry.agent->Cancel();
-        break;
-      }
-    }
+    MoveThoseWaitingSince(NowNs() - absl::ToInt64Nanoseconds(kSlow));
   }
 }
 
+void Swarm::MoveThoseWaitingSince(int64_t slow) {
+  std::vector<std::optional<bool>> takes(options_.target.servers.size());
+  for (Entry& entry : agents_) {
+    const int64_t since =
+        entry.agent->WithNode([](const SimNode& node) { return node.waits_since(); });
+    if (since < 0 || since > slow) continue;
+    const size_t present = entry.agent->server();
+    const std::optional<size_t> other = FindAnother(present, takes);
+    if (!other) continue;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (entry.due_at >= 0 || entry.moving) continue;  // It has no stream.
+      entry.moving = true;
+    }
+    silent_[present] = true;
+    entry.agent->TurnTo(*other);
+    entry.agent->Cancel();
+  }
+}
+
+std::optional<size_t> Swarm::FindAnother(size_t present, std::vector<std::optional<bool>>& takes) {
+  const std::vector<std::string>& servers = options_.target.servers;
+  for (size_t i = 1; i < servers.size(); ++i) {
+    const size_t other = (present + i) % servers.size();
+    if (!takes[other]) {
+      takes[other] = TakesConnections(servers[other]);
+      if (!*takes[other]) silent_[other] = false;  // It has ended: who listens next is another.
+    }
+    if (*takes[other] && !silent_[other]) return other;
+  }
+  return std::nullopt;
+}
+
 void Swarm::OnWelcomed(Agent& agent) {
+  silent_[agent.server()] = false;
   if (EntryOf(agent).welcomed.exchange(NowNs()) == 0) ++connected_;
 }
 

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <string>
@@ -48,8 +49,8 @@ class Swarm final : public AgentEvents {
   // them again.
   static constexpr absl::Duration kHurryPause = absl::Milliseconds(100);
   // The time after which an agent that waits for an answer looks for another server that takes
-  // connections. It looks at the port, and moves; a real one keeps its stream until the other
-  // server has finished the handshake.
+  // connections. It looks at the port, and moves, but not to one that agents have left and that has
+  // welcomed nobody since; a real one keeps its stream until the other has finished the handshake.
   static constexpr absl::Duration kSlow = absl::Seconds(1);
 
   explicit Swarm(const Options& options);
@@ -157,6 +158,10 @@ class Swarm final : public AgentEvents {
   void Connect(const Due& due);
   void SetDue(size_t index, int64_t at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveSlowAgents();
+  // Has the agents move that wait since before `slow`.
+  void MoveThoseWaitingSince(int64_t slow);
+  // Returns a server for an agent of `present` to move to; nullopt: there is none.
+  std::optional<size_t> FindAnother(size_t present, std::vector<std::optional<bool>>& takes);
   // How long the agent waits before it tries again, after an attempt that ended so.
   absl::Duration DelayAfter(Entry& entry, const netagent::StreamEnd& end)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -173,6 +178,9 @@ class Swarm final : public AgentEvents {
   std::atomic<int64_t> struck_{0};  // When Strike() was called; 0: never.
   std::atomic<int64_t> first_wait_{0};
   std::atomic<uint32_t> answered_{0};
+  // The servers that agents have moved away from, and that have welcomed nobody since: one that
+  // stands still takes connections as well, since the kernel does.
+  std::vector<std::atomic<bool>> silent_;
 
   mutable absl::Mutex mutex_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);

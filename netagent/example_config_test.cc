@@ -57,7 +57,8 @@ TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
                                        [](const std::string&) { return absl::OkStatus(); });
   ASSERT_TRUE(config.ok()) << config.status();
   EnrollConfig expected;
-  expected.server = "ipam.example.internal:7445";  // The file has examples; there are no defaults.
+  expected.servers = {
+      "ipam.example.internal:7445"};  // The file has examples; there are no defaults.
   expected.server_name = "spoke-ipam-server";
   EXPECT_EQ(config->enroll, expected);
 }

@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "fmt/core.h"
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/policy/wire.h"
@@ -133,7 +133,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
       loop_(std::move(edges.loop)),
       heartbeat_(edges.health.heartbeat),
       cloud_(std::move(edges.cloud)),
-      session_({.server = config.server,
+      session_({.servers = config.servers,
                 .server_name = config.server_name,
                 .tls = config.tls,
                 .agent_version = identity.agent_version,
@@ -195,7 +195,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
           },
           log_),
       cni_installer_(CniInstallOf(config), log_),
-      health_(config.server, config.nic,
+      health_(fmt::format("{}", fmt::join(config.servers, ", ")), config.nic,
               {.clock = clock_,
                .cni_reason = [this] { return CniReason(); },
                .node_findings = std::move(edges.health.node_findings),
@@ -249,9 +249,9 @@ void Agent::MakeCloudParts() {
   if (proves.ipv4) prove(ip::Family::kV4, cloud_.host.get(), cloud_.wire.get());
   if (proves.ipv6) prove(ip::Family::kV6, cloud_.host_ipv6.get(), nullptr);
   if (!config_.enroll) return;
-  enroll_call_.emplace(EnrollServer{.server = config_.enroll->server,
-                                    .server_name = config_.enroll->server_name,
-                                    .ca_file = config_.tls.ca});
+  enroll_call_.emplace(EnrollServers{.servers = config_.enroll->servers,
+                                     .server_name = config_.enroll->server_name,
+                                     .ca_file = config_.tls.ca});
   enroller_.emplace(
       Enroller::Settings{.files = config_.tls,
                          .ca_file = config_.enroll->ca_file,

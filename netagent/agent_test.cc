@@ -37,7 +37,7 @@ class AgentTest : public testing::Test {
  protected:
   AgentTest() {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
-    config_.server = "unix:" + dir_.File("no-server.sock");
+    config_.servers = {"unix:" + dir_.File("no-server.sock")};
     config_.tls.insecure = true;
     config_.cni_socket = dir_.File("cni.sock");
     config_.state_dir = dir_.path();
@@ -279,7 +279,7 @@ TEST_F(AgentTest, TheNetworkConfigurationAppearsWithTheFirstAddress) {
 }
 
 TEST_F(AgentTest, PodsAreServedWhileTheNodeWaitsForItsCertificate) {
-  config_.enroll = EnrollConfig{.server = "unix:" + dir_.File("no-enroll.sock"),
+  config_.enroll = EnrollConfig{.servers = {"unix:" + dir_.File("no-enroll.sock")},
                                 .token_file = dir_.File("token"),
                                 .ca_file = dir_.File("ca.pem")};
   config_.tls = {.ca = dir_.File("tls/roots.pem"),

@@ -253,6 +253,43 @@ absl::Status TakeFilePath(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
+// Takes "ipam:7443", "[fd00::1]:7443" or "unix:/run/ipam.sock".
+absl::Status TakeServer(std::string_view text, std::vector<std::string>* out) {
+  constexpr std::string_view kSocket = "unix:/";
+  const size_t colon = text.rfind(':');
+  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  const bool is_port = error == std::errc() && end == port.data() + port.size() && number > 0;
+  const bool is_socket = text.substr(0, kSocket.size()) == kSocket && text.size() > kSocket.size();
+  if (!is_socket && (!is_port || colon == 0 || text.find_first_of(" /,") < colon)) {
+    return absl::InvalidArgumentError(
+        fmt::format("must be HOST:PORT, such as ipam.example:7443, not '{}'", text));
+  }
+  if (std::find(out->begin(), out->end(), text) != out->end()) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is there twice; remove one", text));
+  }
+  out->emplace_back(text);
+  return absl::OkStatus();
+}
+
+// Reads `server` or `servers`, of which there must be one.
+void ReadServers(const ConfigMap& map, std::vector<std::string>* out) {
+  if (!map.present()) return;
+  const auto take = [&](std::string_view text) { return TakeServer(text, out); };
+  if (map.Has("server") == map.Has("servers")) {
+    return map.Error("servers", map.Has("server")
+                                    ? "give either server or servers, not both"
+                                    : "give server: HOST:PORT, or servers: with a list of them");
+  }
+  map.Custom("server", Need::kOptional, take);
+  map.CustomList("servers", Need::kOptional, take);
+  if (map.IsEmptyList("servers")) map.Error("servers", "must name a server");
+  if (out->size() > kMaxServers) {
+    map.Error("servers", fmt::format("{} servers; at most {} are taken", out->size(), kMaxServers));
+  }
+}
+
 // Reads `enroll`; `server_name` and `state_dir` must have been read.
 void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
   rpc::TlsFiles files;
@@ -260,7 +297,7 @@ void ReadEnroll(const ConfigMap& root, AgentConfig* config) {
     EnrollConfig& out = config->enroll.emplace();
     out.server_name = config->server_name;
     const ConfigMap map = root.Map("enroll", Need::kRequired);
-    map.String("server", &out.server, Need::kRequired);
+    ReadServers(map, &out.servers);
     map.String("token_file", &out.token_file, Need::kOptional);
     map.String("ca_file", &out.ca_file, Need::kOptional);
     map.String("server_name", &out.server_name, Need::kOptional);
@@ -391,7 +428,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.String("node_name", &out.node_name, Need::kOptional);
   root.String("vm_id", &out.vm_id, Need::kOptional);
   root.String("nic", &out.nic, Need::kOptional);
-  root.String("server", &out.server, Need::kRequired);
+  ReadServers(root, &out.servers);
   root.String("server_name", &out.server_name, Need::kOptional);
   root.String("cni_socket", &out.cni_socket, Need::kOptional);
   RequireDirectory(root, "cni_socket", os::DirectoryOf(out.cni_socket), check_directory);

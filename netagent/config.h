@@ -1,6 +1,7 @@
 // The agent's configuration: one YAML file. Pure: what has to be looked up comes as an argument.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -131,22 +132,26 @@ struct MetricsConfig {
   bool operator==(const MetricsConfig&) const = default;
 };
 
-// The server that gives this node's certificate in return for the token of the agent's pod.
+// The servers, one of which gives this node's certificate in return for the token of the agent's
+// pod.
 struct EnrollConfig {
-  std::string server;  // host:port of the server's enroll port.
+  std::vector<std::string> servers;  // The enroll ports of the servers, as AgentConfig::servers.
   std::string token_file = "/var/run/secrets/spoke/token";  // Read anew each time.
   std::string ca_file = "/var/run/spoke-ca/ca.pem";         // The authority; may come later.
-  std::string server_name;  // The name in the server's certificate; empty: that of `server`.
+  std::string server_name;  // The name in the servers' certificates; empty: that of each server.
 
   bool operator==(const EnrollConfig&) const = default;
 };
 
+inline constexpr size_t kMaxServers = 16;
+
 struct AgentConfig {
-  std::string node_name;               // The node's name; empty: the host name.
-  std::string vm_id;                   // Empty: Azure's with `azure`, else the machine's DMI UUID.
-  std::string nic = "eth0";            // The device that has the addresses.
-  std::string server;                  // host:port
-  std::string server_name;             // The name in its certificate.
+  std::string node_name;     // The node's name; empty: the host name.
+  std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
+  std::string nic = "eth0";  // The device that has the addresses.
+  // One to kMaxServers, each once: host:port or unix:/path. The keys `server` and `servers`.
+  std::vector<std::string> servers;
+  std::string server_name;             // The name in their certificates; empty: that of each.
   rpc::TlsFiles tls;                   // The files that `enroll`, if set, writes.
   std::optional<EnrollConfig> enroll;  // nullopt: certificates come from elsewhere.
   std::string cni_socket = "/run/spoke/cni.sock";

@@ -6,6 +6,7 @@
 namespace spoke::netagent {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 absl::Status AllThere(const std::string&) { return absl::OkStatus(); }
@@ -63,7 +64,7 @@ TEST(AgentConfig, ValuesMayNameEnvironmentVariables) {
                        "f", AllThere, lookup);
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->node_name, "node7");
-  EXPECT_EQ(config->server, "10.0.0.1:7443");
+  EXPECT_THAT(config->servers, ElementsAre("10.0.0.1:7443"));
   const auto unset =
       ParseAgentConfig("server: ${NONE}\ntls: {insecure: true}\n", "f", AllThere, lookup);
   EXPECT_THAT(std::string(unset.status().message()), HasSubstr("f:1: server: "));
@@ -74,20 +75,42 @@ TEST(AgentConfig, WithEnrollTheFilesAreThoseThatItGets) {
       "server: a:1\nserver_name: ipam\nstate_dir: /s\nenroll: {server: \"a:2\"}\n", "f", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
   EnrollConfig expected;
-  expected.server = "a:2";
+  expected.servers = {"a:2"};
   expected.server_name = "ipam";
   EXPECT_EQ(config->enroll, expected);
   EXPECT_EQ(config->tls.ca, "/s/tls/roots.pem");
   EXPECT_EQ(config->tls.certificate, "/s/tls/node.pem");
   EXPECT_EQ(config->tls.key, "/s/tls/node.key");
   const auto all = ParseAgentConfig(
-      "server: a:1\nenroll: {server: b, token_file: /t, ca_file: /c, server_name: n}\n", "f",
-      AllThere);
+      "server: a:1\nenroll: {servers: [\"b:2\", \"c:2\"], token_file: /t, ca_file: /c, "
+      "server_name: n}\n",
+      "f", AllThere);
   ASSERT_TRUE(all.ok()) << all.status();
-  EXPECT_EQ(all->enroll, (EnrollConfig{"b", "/t", "/c", "n"}));
-  EXPECT_THAT(Mistakes("server: a:1\ntls: {insecure: true}\nenroll: {server: b}\n"),
+  EXPECT_EQ(all->enroll, (EnrollConfig{{"b:2", "c:2"}, "/t", "/c", "n"}));
+  EXPECT_THAT(Mistakes("server: a:1\ntls: {insecure: true}\nenroll: {server: \"b:2\"}\n"),
               HasSubstr("agent.yaml:2: tls: give either tls or enroll"));
-  EXPECT_THAT(Mistakes("server: a:1\nenroll: {}\n"), HasSubstr("enroll.server"));
+  EXPECT_THAT(Mistakes("server: a:1\nenroll: {}\n"),
+              HasSubstr("agent.yaml:2: enroll.servers: give server: HOST:PORT, or servers:"));
+}
+
+TEST(AgentConfig, OneOrSeveralServersAreNamedByExactlyOneKey) {
+  const std::string tls = "tls: {insecure: true}\n";
+  const auto several = ParseAgentConfig(
+      tls + "servers: [a:1, \"[fd00::1]:7443\", unix:/run/ipam.sock]\n", "f", AllThere);
+  ASSERT_TRUE(several.ok()) << several.status();
+  EXPECT_THAT(several->servers, ElementsAre("a:1", "[fd00::1]:7443", "unix:/run/ipam.sock"));
+  EXPECT_THAT(Mistakes(tls), HasSubstr("servers: give server: HOST:PORT, or servers: with a list"));
+  EXPECT_THAT(Mistakes(tls + "server: a:1\nservers: [b:1]\n"),
+              HasSubstr("agent.yaml:3: servers: give either server or servers, not both"));
+  EXPECT_THAT(Mistakes(tls + "servers: []\n"), HasSubstr("servers: must name a server"));
+  EXPECT_THAT(Mistakes(tls + "servers: [a:1, b:1, a:1]\n"), HasSubstr("'a:1' is there twice"));
+  for (const char* wrong : {"a", "a:0", "a:65536", ":1", "a:b", "http://a:1", "unix:/", "a b:1"}) {
+    EXPECT_THAT(Mistakes(tls + "server: \"" + wrong + "\"\n"), HasSubstr("must be HOST:PORT"))
+        << wrong;
+  }
+  std::string many = "servers:\n";
+  for (size_t i = 0; i <= kMaxServers; ++i) many += "- a:" + std::to_string(i + 1) + "\n";
+  EXPECT_THAT(Mistakes(tls + many), HasSubstr("17 servers; at most 16 are taken"));
 }
 
 TEST(AgentConfig, TheReleaseOfLostDelsCanBeTurnedOffAndHasALimit) {

@@ -1,4 +1,9 @@
 // The file users start from must be one the agent takes, and must show the true defaults.
+#include <map>
+#include <optional>
+#include <string>
+
+#include "fmt/core.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
 #include "netagent/config.h"
@@ -57,9 +62,31 @@ TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
                                        [](const std::string&) { return absl::OkStatus(); });
   ASSERT_TRUE(config.ok()) << config.status();
   EnrollConfig expected;
-  expected.server = "ipam.example.internal:7445";  // The file has examples; there are no defaults.
+  expected.servers = {
+      "ipam.example.internal:7445"};  // The file has examples; there are no defaults.
   expected.server_name = "spoke-ipam-server";
   EXPECT_EQ(config->enroll, expected);
+}
+
+TEST(ExampleConfig, WhatKubernetesGetsIsAcceptedForOneServerAndForSeveral) {
+  const auto variable = [](const std::string&) { return std::optional<std::string>("10.0.0.1"); };
+  for (const auto& [file, servers] : std::map<std::string, size_t>{
+           {"base/config/netagent.yaml", 1}, {"azure/netagent.yaml", 1}, {"ha/netagent.yaml", 3}}) {
+    auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/kubernetes/" + file);
+    ASSERT_TRUE(text.ok()) << text.status();
+    // Each server has an address of its own.
+    for (const char* i : {"0", "1", "2"}) {
+      const std::string name = fmt::format("${{SPOKE_IPAM_SERVER_{}_SERVICE_HOST}}", i);
+      for (size_t at = 0; (at = text->find(name)) != std::string::npos;) {
+        text->replace(at, name.size(), fmt::format("10.0.1.{}", i));
+      }
+    }
+    const auto config = ParseAgentConfig(
+        *text, file, [](const std::string&) { return absl::OkStatus(); }, variable);
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->servers.size(), servers) << file;
+    EXPECT_EQ(config->enroll->servers.size(), servers) << file;
+  }
 }
 
 }  // namespace

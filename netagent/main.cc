@@ -144,7 +144,7 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.mtu = config.mtu;
   settings.cni_socket = config.cni_socket;
   settings.state_dir = config.state_dir;
-  settings.server = config.server;
+  settings.servers = config.servers;
   settings.counts = config.traffic.enabled;
   settings.fast_path = config.traffic.fast_path && config.traffic.yields;
   settings.azure = config.azure.has_value();
@@ -205,14 +205,13 @@ struct KernelTraffic {
   TrafficParts parts;
 };
 
-// The server's addresses now, so that no policy cuts the way there. May wait for a name server.
-std::vector<ip::Address> AddressesOf(const std::string& server) {
-  std::vector<ip::Address> addresses;
+// Adds the server's addresses.
+void AddAddressesOf(const std::string& server, std::vector<ip::Address>& addresses) {
   const size_t colon = server.rfind(':');
   std::string host = server.substr(0, colon);
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
   addrinfo* list = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &list) != 0) return addresses;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &list) != 0) return;
   for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
     char text[NI_MAXHOST];
     if (::getnameinfo(entry->ai_addr, entry->ai_addrlen, text, sizeof(text), nullptr, 0,
@@ -223,6 +222,12 @@ std::vector<ip::Address> AddressesOf(const std::string& server) {
     if (address.ok()) addresses.push_back(*address);
   }
   ::freeaddrinfo(list);
+}
+
+// The servers' addresses now, so that no policy cuts the way there. May wait for a name server.
+std::vector<ip::Address> AddressesOf(const std::vector<std::string>& servers) {
+  std::vector<ip::Address> addresses;
+  for (const std::string& server : servers) AddAddressesOf(server, addresses);
   return addresses;
 }
 
@@ -262,7 +267,7 @@ absl::Status OpenTraffic(const AgentConfig& config, KernelTraffic& traffic) {
                    .watch = traffic.watch.get(),
                    .connections = traffic.connections.get(),
                    .read_table_use = &ReadTableUse,
-                   .server_addresses = AddressesOf(config.server)};
+                   .server_addresses = AddressesOf(config.servers)};
   return absl::OkStatus();
 }
 

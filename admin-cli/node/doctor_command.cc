@@ -78,13 +78,15 @@ absl::StatusOr<NodeFacts> Look(const Session& session) {
   }
   if (absl::IsNotFound(configuration)) settings.azure = IsAzureVm();
   if (arguments.Has("nic")) settings.nic = arguments.Text("nic");
-  if (arguments.Has("ipam-server")) settings.server = arguments.Text("ipam-server");
+  if (arguments.Has("ipam-server")) settings.servers = {arguments.Text("ipam-server")};
   settings.pods = arguments.Count("pods");
   node_checks::FactsReader reader({.root = root}, settings);
   NodeFacts facts = reader.Read();
   facts.configuration = configuration;
-  if (!settings.server.empty()) {
-    facts.server = node_checks::TryToConnect(settings.server, kServerPatience);
+  // One that answers is enough: of several, only the one that leads takes connections.
+  for (const std::string& server : settings.servers) {
+    facts.server = node_checks::TryToConnect(server, kServerPatience);
+    if (facts.server.ok()) break;
   }
   return facts;
 }

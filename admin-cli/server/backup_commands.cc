@@ -1,6 +1,6 @@
 #include "admin-cli/output/console.h"
 #include "admin-cli/output/list_form.h"
-#include "admin-cli/server/archive.h"
+#include "admin-cli/server/saved_output.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/units/text.h"
@@ -13,7 +13,7 @@ using units::Rounded;
 
 absl::StatusOr<int> Backup(Session& session) {
   const std::string& path = session.arguments.Text("file");
-  GrowingFile file(path);
+  SavedOutput file(path, session.world.console);
   RETURN_IF_ERROR(file.Open());
   uint64_t total = 0;
   {
@@ -33,11 +33,14 @@ absl::StatusOr<int> Backup(Session& session) {
     }));
   }
   if (file.size() != total || total == 0) {
-    return absl::DataLossError(fmt::format("the backup ended after {} of {} bytes; {} was not made",
-                                           file.size(), total, path));
+    return absl::DataLossError(fmt::format(
+        "the backup ended after {} of {} bytes; {}", file.size(), total,
+        file.is_standard_output() ? "what was written is of no use" : path + " was not made"));
   }
   RETURN_IF_ERROR(base::Annotate(file.Finish(), "backup"));
-  if (session.is_table()) {
+  if (file.is_standard_output()) {
+    session.Note(fmt::format("standard output: {}, complete", Rounded(ByteCount(total))));
+  } else if (session.is_table()) {
     session.Out(fmt::format("{}: {}, complete and on the disk\n", Printable(path),
                             Rounded(ByteCount(total))));
   } else {
@@ -56,11 +59,14 @@ Command BackupCommand() {
               "name once it is whole, read back and on the disk; a file that exists is "
               "never overwritten. It is readable for its owner only: it names all pods "
               "of now and of the last weeks. To restore: stop the server, put the copy "
-              "in the place of its store, start the server.",
-          .examples = {"spokectl backup /var/backups/ipam-$(date +%F).db"},
+              "in the place of its store, start the server. With - the copy goes to "
+              "standard output as it comes; it is whole only if the exit code is 0.",
+          .examples = {"spokectl backup /var/backups/ipam-$(date +%F).db",
+                       "kubectl -n spoke-system exec spoke-ipam-server-0 -- spokectl backup - "
+                       ">ipam.db"},
           .positionals = {{.name = "file",
                            .value = "FILE",
-                           .help = "A file that is not there yet",
+                           .help = "A file that is not there yet; - is standard output",
                            .values = Values::kFile,
                            .required = true}},
           .run = Backup,

@@ -309,6 +309,27 @@ TEST_F(BackupTest, AShortOrTornStreamLeavesNothing) {
   }
 }
 
+TEST_F(BackupTest, ToStandardOutputGoesTheCopyAndNothingElse) {
+  for (const char* line : {"backup -", "backup - -o json"}) {
+    const Outcome outcome = Run(line);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out, content_);
+    EXPECT_THAT(outcome.err, HasSubstr("standard output: 25 B, complete"));
+  }
+  EXPECT_NE(::access("-", F_OK), 0) << "no file of that name is made";
+  Change([](FakeState& state) { state.backup.pop_back(); });
+  EXPECT_EQ(Run("backup -").code, 1) << "a pipe cannot tell that it is short, and the code does";
+  terminal_ = true;
+  EXPECT_THAT(Run("backup -").err, HasSubstr("standard output is a terminal"));
+}
+
+TEST_F(BackupTest, WhatStandardOutputDoesNotTakeIsAFailure) {
+  fail_after_bytes_ = 5;
+  const Outcome outcome = Run("backup -");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
+}
+
 TEST_F(BackupTest, AFolderThatIsNotThereIsNamedBeforeTheServerIsAsked) {
   const Outcome outcome = Run("backup /nonexistent/ipam.db --server unix:/nonexistent");
   EXPECT_EQ(outcome.code, 4);
@@ -346,6 +367,10 @@ TEST_F(CommandTest, ABundleHasEachPartAndSaysThatItNamesPods) {
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/nodes.json"), HasSubstr("\"node1\""));
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/README.txt"), HasSubstr("PODS"));
   EXPECT_EQ(Run("support-bundle " + path).code, 5) << "it is there";
+  const Outcome piped = Run("support-bundle -");
+  EXPECT_EQ(piped.code, 0) << piped.err;
+  EXPECT_EQ(piped.out.substr(0, 2), "\x1f\x8b") << "gzip and nothing before it";
+  EXPECT_THAT(piped.err, HasSubstr("It names pods"));
 }
 
 TEST_F(CommandTest, WhatABundleCannotHaveIsRecordedInIt) {

@@ -4,6 +4,7 @@
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/run.h"
 #include "admin-cli/server/archive.h"
+#include "admin-cli/server/saved_output.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
@@ -63,7 +64,7 @@ constexpr std::string_view kReadMe =
 
 absl::StatusOr<int> Bundle(Session& session) {
   const std::string& path = session.arguments.Text("file");
-  GrowingFile file(path);
+  SavedOutput file(path, session.world.console);
   RETURN_IF_ERROR(file.Open());
   const int64_t now = absl::ToUnixSeconds(session.now());
   const std::vector<Part> parts = Parts();
@@ -106,7 +107,10 @@ absl::StatusOr<int> Bundle(Session& session) {
     session.Note(fmt::format("{} of {} parts could not be had; errors.txt in the bundle says why",
                              failed, parts.size()));
   }
-  if (session.is_table()) {
+  if (file.is_standard_output()) {
+    session.Note(fmt::format("standard output: {}. It names pods, namespaces and nodes",
+                             Rounded(ByteCount(packed.size()))));
+  } else if (session.is_table()) {
     session.Out(
         fmt::format("{}: {}. It names pods, namespaces and nodes: look through it before you "
                     "give it away\n",
@@ -130,11 +134,12 @@ Command SupportBundleCommand() {
               "objects, rollout, top users, events and an audit (which repairs nothing). "
               "The bundle names pods, namespaces and nodes; it has no keys. What cannot "
               "be had is recorded in it and does not stop the rest. The file must not be "
-              "there yet, and only its owner may read it.",
+              "there yet, and only its owner may read it. With - the bundle goes to "
+              "standard output.",
           .examples = {"spokectl support-bundle spoke-support.tar.gz"},
           .positionals = {{.name = "file",
                            .value = "FILE.tar.gz",
-                           .help = "A file that is not there yet",
+                           .help = "A file that is not there yet; - is standard output",
                            .values = Values::kFile,
                            .required = true}},
           .run = Bundle,

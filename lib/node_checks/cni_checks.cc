@@ -3,7 +3,7 @@
 #include <cctype>
 #include <utility>
 
-#include "fmt/core.h"
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/node_checks/checks.h"
 #include "lib/node_checks/facts/foreign_files.h"
@@ -253,12 +253,13 @@ void CheckServer(const NodeFacts& facts, Findings& findings) {
   // An agent that has served lets the node live on the addresses that it has.
   const bool serves = facts.agent.ok() && FindOurs(facts) != nullptr;
   findings.Add({.severity = serves ? Severity::kWarning : Severity::kBlocking,
-                .object = facts.settings.server,
+                .object = fmt::format("{}", fmt::join(facts.settings.servers, ", ")),
                 .what = std::string(base::MessageOf(facts.server)),
                 .why = serves ? "the node gets no more addresses than it has"
                               : "the agent gets no addresses for pods",
-                .remedy = "is server right in the agent's configuration, does the server run, and "
-                          "does a firewall or network security group keep its port shut?"});
+                .remedy =
+                    "is server (or servers) right in the agent's configuration, does it run, and "
+                    "does a firewall or network security group keep its port shut?"});
 }
 
 }  // namespace spoke::node_checks

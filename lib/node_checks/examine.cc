@@ -29,7 +29,7 @@ bool HasBinDirectory(const NodeFacts& facts) { return !facts.settings.bin_dir.em
 bool HasChain(const NodeFacts& facts) { return HasConfDirectory(facts) && HasBinDirectory(facts); }
 bool HasPlugin(const NodeFacts& facts) { return IsInstalled(facts) && HasBinDirectory(facts); }
 bool HasServer(const NodeFacts& facts) {
-  return !facts.settings.server.empty() && facts.settings.stage != Stage::kAgent;
+  return !facts.settings.servers.empty() && facts.settings.stage != Stage::kAgent;
 }
 bool IsAzure(const NodeFacts& facts) { return facts.settings.azure; }
 

@@ -18,7 +18,7 @@ inline NodeFacts HealthyNode() {
         KernelFeature::kClassifiers, KernelFeature::kIfb, KernelFeature::kHtb}) {
     facts.kernel[feature] = present;
   }
-  facts.settings.server = "ipam.example:7443";
+  facts.settings.servers = {"ipam.example:7443"};
   facts.settings.azure = true;
   facts.sysctls = {{"net.ipv4.ip_forward", "1"},
                    {"net.ipv4.conf.eth0.forwarding", "1"},

@@ -3,6 +3,10 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <cstdint>
+#include <random>
+#include <utility>
+
 #include "absl/time/clock.h"
 #include "lib/base/status.h"
 #include "lib/rpc/credentials.h"
@@ -16,6 +20,11 @@ constexpr int kMaxReplyBytes = 256 << 10;
 
 }  // namespace
 
+EnrollCall::EnrollCall(EnrollServers servers) : servers_(std::move(servers)) {
+  std::random_device random;
+  first_ = random() % servers_.servers.size();
+}
+
 void EnrollCall::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
@@ -23,15 +32,37 @@ void EnrollCall::Cancel() {
 }
 
 absl::StatusOr<EnrollAnswer> EnrollCall::Ask(const EnrollAsk& ask, absl::Duration patience) {
-  ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(server_.ca_file));
+  const size_t count = servers_.servers.size();
+  const auto part = patience / static_cast<int64_t>(count);
+  std::string why;
+  absl::Status last;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t number = (first_ + i) % count;
+    const std::string& server = servers_.servers[number];
+    auto answer = AskOne(server, ask, part);
+    last = answer.status();
+    if (!absl::IsUnavailable(last) && !absl::IsDeadlineExceeded(last)) {
+      first_ = number;
+      return answer;
+    }
+    if (!why.empty()) why += "; ";
+    why += server + ": ";
+    why += base::MessageOf(last);
+  }
+  return count == 1 ? last : absl::Status(last.code(), why);
+}
+
+absl::StatusOr<EnrollAnswer> EnrollCall::AskOne(const std::string& server, const EnrollAsk& ask,
+                                               absl::Duration patience) {
+  ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(servers_.ca_file));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Each call has a new connection: the server's certificate, or `ca_file`, may have changed.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
-  if (!server_.server_name.empty()) arguments.SetSslTargetNameOverride(server_.server_name);
+  if (!servers_.server_name.empty()) arguments.SetSslTargetNameOverride(servers_.server_name);
   const auto stub =
-      v1::EnrollService::NewStub(grpc::CreateCustomChannel(server_.server, credentials, arguments));
+      v1::EnrollService::NewStub(grpc::CreateCustomChannel(server, credentials, arguments));
   v1::EnrollRequest request;
   request.set_csr(ask.csr);
   request.set_node_name(ask.node_name);

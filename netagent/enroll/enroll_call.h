@@ -1,8 +1,10 @@
 // Calls to the server's enroll port.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -15,10 +17,10 @@ class ClientContext;
 
 namespace spoke::netagent {
 
-// The server to ask, and the authority to trust.
-struct EnrollServer {
-  std::string server;       // host:port
-  std::string server_name;  // The name its certificate must bear; empty: that of `server`.
+// The servers to ask, one of which gives certificates, and the authority to trust.
+struct EnrollServers {
+  std::vector<std::string> servers;  // At least one, each host:port.
+  std::string server_name;           // The name their certificates must bear; empty: that of each.
   std::string ca_file;
 };
 
@@ -42,22 +44,28 @@ struct EnrollAnswer {
 // Thread-safe; one Ask() at a time.
 class EnrollCall {
  public:
-  explicit EnrollCall(EnrollServer server) : server_(std::move(server)) {}
+  explicit EnrollCall(EnrollServers servers);
   EnrollCall(const EnrollCall&) = delete;
   EnrollCall& operator=(const EnrollCall&) = delete;
 
-  // Gives the certificate. Blocks for `patience` at most. Errors:
-  // those of proto/spoke/v1/enroll.proto; kNotFound and so on (the file with the authority cannot
-  // be read); kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be);
-  // kCancelled.
+  // Gives the certificate, and what follows it, in PEM. Servers are asked one after the other, the
+  // one that answered last time first (at the beginning any), until one answers. Blocks for
+  // `patience` at most, of which each server has its part. Errors: those of
+  // proto/spoke/v1/enroll.proto; kNotFound and so on (the file with the authority cannot be read);
+  // kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be; the message
+  // says it of each); kCancelled.
   absl::StatusOr<EnrollAnswer> Ask(const EnrollAsk& ask,
-                                   absl::Duration patience = absl::Seconds(30));
+                                  absl::Duration patience = absl::Seconds(30));
 
   // Ends the Ask() that is under way, and all later ones.
   void Cancel();
 
  private:
-  const EnrollServer server_;
+  absl::StatusOr<EnrollAnswer> AskOne(const std::string& server, const EnrollAsk& ask,
+                                     absl::Duration patience);
+
+  const EnrollServers servers_;
+  size_t first_ = 0;  // The server that is asked first.
   absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;

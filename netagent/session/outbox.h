@@ -63,6 +63,12 @@ class Outbox {
 
   // Notes that the report of that number and all before it are durable.
   void OnReportAck(uint64_t sequence);
+  // Whether a report is on its way that the server has not acknowledged.
+  bool awaits_ack() const { return unacknowledged_; }
+  // Whether there is what a server should hear soon: a report, an answer or pods that wait.
+  bool IsUrgent() const {
+    return unacknowledged_ || !items_.empty() || (demand_ && !demand_->waiting.empty());
+  }
 
  private:
   // A report that is being gathered.

@@ -1,11 +1,11 @@
 #include "netagent/session/server_session.h"
 
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
+#include <grpcpp/channel.h>
 
 #include <random>
 #include <utility>
 
+#include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/version_key.h"
@@ -15,30 +15,6 @@ namespace spoke::netagent {
 namespace {
 
 using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
-
-// gRPC takes the least reconnect backoff for the connect deadline too. When 7,500 agents shake
-// hands with one server at once, a short one makes it repeat handshakes until it collapses.
-constexpr int kConnectDeadlineMs = 20'000;
-constexpr int kKeepaliveMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-
-std::shared_ptr<grpc::Channel> NewChannel(
-    const ServerSession::Settings& settings,
-    const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectDeadlineMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  // Each attempt has a new channel, so that our backoff is the only one.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  if (!settings.server_name.empty()) {
-    arguments.SetSslTargetNameOverride(settings.server_name);
-  }
-  return grpc::CreateCustomChannel(settings.server, credentials, arguments);
-}
 
 // Reads a message; nullopt: one that only a newer agent knows.
 std::optional<SessionMachine::FromServer> Read(const v1::ServerMessage& message) {
@@ -56,9 +32,14 @@ ServerSession::ServerSession(Settings settings, Callbacks callbacks, telemetry::
     : settings_(std::move(settings)),
       callbacks_(std::move(callbacks)),
       log_(log),
-      machine_({.agent_version = settings_.agent_version,
+      machine_({.servers = settings_.servers,
+                .agent_version = settings_.agent_version,
                 .farewell = settings_.farewell,
-                .reconnect = settings_.reconnect}) {}
+                .reconnect = settings_.reconnect}),
+      dialer_({settings_.servers, settings_.server_name, settings_.tls},
+              [this](size_t server, absl::StatusOr<std::shared_ptr<grpc::Channel>> connection) {
+                OnDialled(server, std::move(connection));
+              }) {}
 
 ServerSession::~ServerSession() {
   {
@@ -77,40 +58,62 @@ absl::Status ServerSession::Start() {
 
 absl::Time ServerSession::Now() { return absl::FromUnixMillis(os::MonotonicMs()); }
 
+double ServerSession::Random() {
+  thread_local std::mt19937_64 random(std::random_device{}());
+  return std::uniform_real_distribution<double>(0.0, 1.0)(random);
+}
+
 void ServerSession::Run() {
-  std::mt19937_64 random(std::random_device{}());
-  std::uniform_real_distribution<double> jitter(0.0, 1.0);
   {
     absl::MutexLock lock(&mutex_);
-    machine_.Start(Now(), jitter(random));
+    const auto count = static_cast<double>(settings_.servers.size());
+    machine_.Start(static_cast<size_t>(Random() * count), Now(), Random());
   }
   while (true) {
-    {
-      absl::MutexLock lock(&mutex_);
-      mutex_.AwaitWithTimeout(absl::Condition(&stopped_), machine_.NextWake() - Now());
-      if (stopped_) return;
-      // There is one thing to do while there is no stream.
-      if (machine_.Tick(Now()).empty()) continue;
-      // From here on the hello is taken, so what is left of the stream before goes first.
-      broken_ = cut_ = end_writes_ = false;
-      outgoing_.reset();
-    }
-    const End end = RunStream();
     SessionMachine::Effects effects;
+    std::shared_ptr<grpc::Channel> connection;
+    {
+      absl::MutexLock lock(&mutex_);
+      const absl::Time wake = machine_.NextWake();
+      const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopped_ || connect_ || machine_.NextWake() != wake;
+      };
+      mutex_.AwaitWithTimeout(absl::Condition(&ready), wake - Now());
+      if (stopped_) return;
+      if (!connect_) {
+        effects = machine_.Tick(Now());
+        CarryOut(effects);
+      }
+      if (std::exchange(connect_, false)) connection = std::exchange(connection_, nullptr);
+    }
+    Tell(effects);
+    if (connection == nullptr) continue;
+    const End end = RunStream(connection);
     {
       absl::MutexLock lock(&mutex_);
       if (stopped_) return;
-      effects = machine_.OnDisconnected(end.status, end.refused_by, Now(), jitter(random));
+      effects = machine_.OnDisconnected(end.status, end.refused_by, Now(), Random());
+      CarryOut(effects);
     }
     Tell(effects);
   }
 }
 
-ServerSession::End ServerSession::RunStream() {
-  // The files are read anew each time, so that renewed certificates are taken up.
-  const auto credentials = rpc::ClientCredentials(settings_.tls);
-  if (!credentials.ok()) return {credentials.status()};
-  const auto stub = v1::NodeService::NewStub(NewChannel(settings_, *credentials));
+void ServerSession::OnDialled(size_t server,
+                              absl::StatusOr<std::shared_ptr<grpc::Channel>> connection) {
+  SessionMachine::Effects effects;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_) return;
+    effects = machine_.OnDialled(server, connection.status(), Now(), Random());
+    if (connection.ok() && !effects.empty()) connection_ = *std::move(connection);
+    CarryOut(effects);
+  }
+  Tell(effects);
+}
+
+ServerSession::End ServerSession::RunStream(const std::shared_ptr<grpc::Channel>& connection) {
+  const auto stub = v1::NodeService::NewStub(connection);
   grpc::ClientContext context;
   {
     absl::MutexLock lock(&mutex_);
@@ -186,6 +189,14 @@ void ServerSession::Receive(const v1::ServerMessage& message) {
 
 void ServerSession::CarryOut(const SessionMachine::Effects& effects) {
   for (const SessionMachine::Effect& effect : effects) {
+    if (const auto* dial = std::get_if<SessionMachine::Dial>(&effect)) dialer_.Dial(dial->server);
+    if (std::holds_alternative<SessionMachine::StopDials>(effect)) dialer_.Stop();
+    if (std::holds_alternative<SessionMachine::Connect>(effect)) {
+      // From here on the hello is taken, so what is left of the stream before goes first.
+      broken_ = cut_ = end_writes_ = false;
+      outgoing_.reset();
+      connect_ = true;
+    }
     if (const auto* send = std::get_if<SessionMachine::Send>(&effect)) outgoing_ = send->message;
     if (std::holds_alternative<SessionMachine::EndWrites>(effect)) end_writes_ = true;
     if (std::holds_alternative<SessionMachine::Cut>(effect)) {
@@ -203,7 +214,7 @@ void ServerSession::Tell(const SessionMachine::Effects& effects) {
       log_.Error("server_message_refused", {{"error", refused->why}});
     } else if (const auto* connected = std::get_if<SessionMachine::Connected>(&effect)) {
       const node_api::Welcome& welcome = connected->welcome;
-      log_.Info("server_connected", {{"server", settings_.server},
+      log_.Info("server_connected", {{"server", settings_.servers[connected->server]},
                                      {"epoch", welcome.session_epoch},
                                      {"version", welcome.server_version}});
       if (!welcome.warning.empty()) log_.Warn("server_warning", {{"warning", welcome.warning}});
@@ -216,12 +227,14 @@ void ServerSession::Tell(const SessionMachine::Effects& effects) {
 }
 
 void ServerSession::Log(const SessionMachine::Disconnected& end) {
+  const std::string server = end.server ? settings_.servers[*end.server]
+                                        : fmt::format("{}", fmt::join(settings_.servers, ","));
   if (end.is_skew) {
-    log_.Error("server_version_skew", {{"server", settings_.server}, {"error", end.why}});
+    log_.Error("server_version_skew", {{"server", server}, {"error", end.why}});
   } else if (absl::IsAborted(end.why)) {
     log_.Info("session_begun_anew", {{"why", base::MessageOf(end.why)}});
   } else {
-    log_.Warn("server_unreachable", {{"server", settings_.server}, {"error", end.why}});
+    log_.Warn("server_unreachable", {{"server", server}, {"error", end.why}});
   }
 }
 

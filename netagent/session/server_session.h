@@ -1,13 +1,16 @@
 // The stream to the server: the gRPC edge of the agent's conversation with it (session_machine.h,
-// which decides). Opens streams, writes and reads, and says on the log what became of it.
+// which decides). Has servers dialled, opens streams, writes and reads, and says on the log what
+// became of it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -15,23 +18,27 @@
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/log.h"
+#include "netagent/session/server_dialer.h"
 #include "netagent/session/server_link.h"
 #include "netagent/session/session_machine.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace grpc {
+class Channel;
 class ClientContext;
-}
+}  // namespace grpc
 
 namespace spoke::netagent {
 
 // Thread-safe. Two threads of its own: one reads, one writes, so that a server that reads slowly
-// never holds up the agent's loop.
+// never holds up the agent's loop. Dials have threads besides.
 class ServerSession final : public ServerLink {
  public:
   struct Settings {
-    std::string server;       // host:port, or unix:/path
-    std::string server_name;  // The name its certificate must bear; empty: that of `server`.
+    // At least one, each host:port or unix:/path. Only the one that leads takes agents'
+    // connections.
+    std::vector<std::string> servers;
+    std::string server_name;  // The name their certificates must bear; empty: that of each.
     rpc::TlsFiles tls;
     std::string agent_version;  // The agent's own.
     // The time that a server may take to end a stream that we have ended, before we cut it.
@@ -92,7 +99,8 @@ class ServerSession final : public ServerLink {
     std::optional<std::string> refused_by = std::nullopt;
   };
   void Run();
-  End RunStream();
+  void OnDialled(size_t server, absl::StatusOr<std::shared_ptr<grpc::Channel>> connection);
+  End RunStream(const std::shared_ptr<grpc::Channel>& connection);
   void WriteLoop(void* stream);
   void Receive(const v1::ServerMessage& message);
   template <typename Message>
@@ -105,6 +113,7 @@ class ServerSession final : public ServerLink {
   void Tell(const SessionMachine::Effects& effects);
   void Log(const SessionMachine::Disconnected& end);
   static absl::Time Now();  // The monotonic clock's.
+  static double Random();   // Uniform in [0, 1).
 
   const Settings settings_;
   const Callbacks callbacks_;
@@ -112,15 +121,19 @@ class ServerSession final : public ServerLink {
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  bool broken_ ABSL_GUARDED_BY(mutex_) = false;  // Whether the present stream has ended.
+  bool connect_ ABSL_GUARDED_BY(mutex_) = false;  // A stream is to be opened, on `connection_`.
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;   // Whether the present stream has ended.
   SessionMachine machine_ ABSL_GUARDED_BY(mutex_);
   // The message to be written next.
   std::optional<node_api::AgentMessage> outgoing_ ABSL_GUARDED_BY(mutex_);
   bool cut_ ABSL_GUARDED_BY(mutex_) = false;         // The present stream is broken, or is to be.
   bool end_writes_ ABSL_GUARDED_BY(mutex_) = false;  // Whether nothing more comes after it.
   grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // The connection of the next stream: it came of the last dial that the machine has accepted.
+  std::shared_ptr<grpc::Channel> connection_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;
+  ServerDialer dialer_;  // Destroyed first: its threads use the rest.
 };
 
 }  // namespace spoke::netagent

@@ -16,6 +16,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 using Connect = SessionMachine::Connect;
+using Dial = SessionMachine::Dial;
+using StopDials = SessionMachine::StopDials;
 using Send = SessionMachine::Send;
 using EndWrites = SessionMachine::EndWrites;
 using Cut = SessionMachine::Cut;
@@ -53,7 +55,9 @@ std::string TextOf(const node_api::AgentMessage& message) {
 }
 
 struct Printer {
-  std::string operator()(const Connect&) const { return "connect"; }
+  std::string operator()(const Dial& e) const { return fmt::format("dial {}", e.server); }
+  std::string operator()(const StopDials&) const { return "stop dials"; }
+  std::string operator()(const Connect& e) const { return fmt::format("connect {}", e.server); }
   std::string operator()(const Send& e) const { return "send " + TextOf(e.message); }
   std::string operator()(const EndWrites&) const { return "end writes"; }
   std::string operator()(const Cut&) const { return "cut"; }
@@ -83,6 +87,17 @@ class SessionMachineTest : public testing::Test {
     return out;
   }
   std::vector<std::string> Tick() { return Did(machine_.Tick(now_)); }
+  // Does what is due, and answers the dial of the only server.
+  std::vector<std::string> Call() {
+    const auto dials = Tick();
+    if (dials != std::vector<std::string>{"dial 0"}) return dials;
+    const auto did = Dialled(0);
+    if (did == std::vector<std::string>{"stop dials", "connect 0"}) return {"connect"};
+    return did;
+  }
+  std::vector<std::string> Dialled(size_t server, const absl::Status& outcome = absl::OkStatus()) {
+    return Did(machine_.OnDialled(server, outcome, now_, 0.5));
+  }
   std::vector<std::string> Begin() { return Did(machine_.Begin(greeting_, now_)); }
   std::vector<std::string> Sent() { return Did(machine_.OnSent(now_)); }
   template <typename Message>
@@ -113,12 +128,12 @@ class SessionMachineTest : public testing::Test {
 
   // Opens a stream up to the welcome, with nothing in flight.
   void Open() {
-    machine_.Start(now_, 0.0);
+    machine_.Start(0, now_, 0.0);
     Reopen();
   }
   void Reopen() {
     now_ = machine_.NextWake();
-    ASSERT_THAT(Tick(), ElementsAre("connect"));
+    ASSERT_THAT(Call(), ElementsAre("connect"));
     ASSERT_THAT(Begin(), ElementsAre("send hello"));
     ASSERT_THAT(Sent(), IsEmpty());
     ASSERT_THAT(Hear(Welcome{.server_version = "1.4.0"}), ElementsAre("connected 1.4.0"));
@@ -126,7 +141,8 @@ class SessionMachineTest : public testing::Test {
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
   Greeting greeting_;
-  SessionMachine machine_{{.agent_version = "1.4.0",
+  SessionMachine machine_{{.servers = {"a"},
+                           .agent_version = "1.4.0",
                            .farewell = absl::Seconds(2),
                            .patience = absl::Minutes(2),
                            .reconnect = {.first_connect = absl::Seconds(10)}}};
@@ -134,17 +150,17 @@ class SessionMachineTest : public testing::Test {
 
 TEST_F(SessionMachineTest, BeforeTheStartNothingIsDueAndThenTheFirstAttemptIsSpread) {
   EXPECT_EQ(machine_.NextWake(), absl::InfiniteFuture());
-  machine_.Start(now_, 0.5);
+  machine_.Start(0, now_, 0.5);
   EXPECT_EQ(machine_.NextWake(), now_ + absl::Seconds(5));
   EXPECT_THAT(Tick(), IsEmpty());
   now_ += absl::Seconds(5);
-  EXPECT_THAT(Tick(), ElementsAre("connect"));
+  EXPECT_THAT(Call(), ElementsAre("connect"));
   EXPECT_THAT(Tick(), IsEmpty()) << "one stream at a time";
 }
 
 TEST_F(SessionMachineTest, NothingIsSaidBeforeTheHelloAndOneThingAtATime) {
-  machine_.Start(now_, 0.0);
-  ASSERT_THAT(Tick(), ElementsAre("connect"));
+  machine_.Start(0, now_, 0.0);
+  ASSERT_THAT(Call(), ElementsAre("connect"));
   EXPECT_THAT(Say(DesiredAck{1}), IsEmpty());
   greeting_.demand.waiting = {{"web", 1}};
   EXPECT_THAT(Begin(), ElementsAre("send hello"));
@@ -162,10 +178,11 @@ TEST_F(SessionMachineTest, AReportWaitsALittleForCompanyAndThenForItsAcknowledge
   EXPECT_THAT(Say(Assigned("10.1.0.17")), IsEmpty());
   now_ = machine_.NextWake();
   EXPECT_THAT(Tick(), ElementsAre("send report 1 of 2"));
-  EXPECT_EQ(machine_.NextWake(), absl::InfiniteFuture());
+  const absl::Time dial_again = now_ + SessionMachine::kSlowAlone;
+  EXPECT_EQ(machine_.NextWake(), dial_again);
   EXPECT_THAT(Sent(), IsEmpty());
   EXPECT_THAT(Say(Assigned("10.1.0.18")), IsEmpty());
-  EXPECT_EQ(machine_.NextWake(), absl::InfiniteFuture()) << "it waits for the server, not for time";
+  EXPECT_EQ(machine_.NextWake(), dial_again) << "it waits for the server, not for time";
   EXPECT_THAT(Hear(ReportAck{1}), IsEmpty());
   now_ = machine_.NextWake();
   EXPECT_THAT(Tick(), ElementsAre("send report 2 of 1"));
@@ -207,7 +224,7 @@ TEST_F(SessionMachineTest, AStoreTokenThatGoesBackwardsReachesTheAgentAsItIs) {
   Lose();
   greeting_.hello.store_token = "old";
   now_ = machine_.NextWake();
-  Tick();
+  Call();
   const SessionMachine::Effects effects = machine_.Begin(greeting_, now_);
   ASSERT_EQ(effects.size(), 1U);
   const auto& hello = std::get<node_api::Hello>(std::get<Send>(effects[0]).message);
@@ -215,11 +232,11 @@ TEST_F(SessionMachineTest, AStoreTokenThatGoesBackwardsReachesTheAgentAsItIs) {
 }
 
 TEST_F(SessionMachineTest, AServerThatAnswersNeverIsCalledAgainMoreAndMoreSeldom) {
-  machine_.Start(now_, 0.0);
+  machine_.Start(0, now_, 0.0);
   absl::Duration longest;
   for (int i = 0; i < 12; ++i) {
     now_ = machine_.NextWake();
-    ASSERT_THAT(Tick(), ElementsAre("connect"));
+    ASSERT_THAT(Call(), ElementsAre("connect"));
     ASSERT_THAT(Begin(), ElementsAre("send hello"));
     Sent();
     EXPECT_EQ(machine_.NextWake(), now_ + absl::Minutes(2));
@@ -237,9 +254,9 @@ TEST_F(SessionMachineTest, AServerThatAnswersNeverIsCalledAgainMoreAndMoreSeldom
 }
 
 TEST_F(SessionMachineTest, AnAgentThatCannotGreetIsAskedAgainOnANewStream) {
-  machine_.Start(now_, 0.0);
+  machine_.Start(0, now_, 0.0);
   now_ = machine_.NextWake();
-  ASSERT_THAT(Tick(), ElementsAre("connect"));
+  ASSERT_THAT(Call(), ElementsAre("connect"));
   now_ = machine_.NextWake();
   EXPECT_THAT(Tick(), ElementsAre("cut"));
   EXPECT_THAT(Begin(), IsEmpty()) << "too late";
@@ -308,10 +325,10 @@ TEST_F(SessionMachineTest, AMessageThatCannotBeIsRefusedAndAStateOfThatKindBegin
 }
 
 TEST_F(SessionMachineTest, AServerThatDoesNotFitIsCutNotListenedToAndAskedSlowly) {
-  machine_.Start(now_, 0.0);
+  machine_.Start(0, now_, 0.0);
   for (const bool first : {true, false}) {
     now_ = machine_.NextWake();
-    Tick();
+    Call();
     Begin();
     Sent();
     EXPECT_THAT(Hear(Welcome{.server_version = "2.0.0"}), ElementsAre("cut"));
@@ -324,10 +341,10 @@ TEST_F(SessionMachineTest, AServerThatDoesNotFitIsCutNotListenedToAndAskedSlowly
 }
 
 TEST_F(SessionMachineTest, AnUnreachableServerIsNewsOnceUntilOneIsReached) {
-  machine_.Start(now_, 0.0);
+  machine_.Start(0, now_, 0.0);
   for (const char* want : {"disconnected UNAVAILABLE news", "disconnected UNAVAILABLE"}) {
     now_ = machine_.NextWake();
-    ASSERT_THAT(Tick(), ElementsAre("connect"));
+    ASSERT_THAT(Call(), ElementsAre("connect"));
     EXPECT_THAT(Lose(), ElementsAre(want));
     EXPECT_THAT(Lose(), IsEmpty()) << "one end a stream";
   }

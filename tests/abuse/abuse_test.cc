@@ -94,7 +94,7 @@ class Abuse : public testing::Test {
   absl::Status Enroll() {
     std::filesystem::remove(dir_.File("tls/node.pem"));
     EXPECT_TRUE(os::WriteFileAtomic(dir_.File("token"), "good\n", os::Durability::kVisible).ok());
-    netagent::EnrollCall call({.server = fmt::format("127.0.0.1:{}", enrollment_->port()),
+    netagent::EnrollCall call({.servers = {fmt::format("127.0.0.1:{}", enrollment_->port())},
                                .server_name = "spoke-ipam-server",
                                .ca_file = dir_.File("ca/ca.pem")});
     netagent::Enroller enroller(

@@ -125,7 +125,9 @@ class EnrollTest : public testing::Test {
 
   absl::StatusOr<bool> Enroll(const std::string& token, const std::string& node) {
     Put(dir_.File("token"), token + "\n");
-    netagent::EnrollCall call({.server = fmt::format("127.0.0.1:{}", enrollment_->port()),
+    // The first refuses, as a server does that stands by.
+    netagent::EnrollCall call({.servers = {"unix:" + dir_.File("nobody.sock"),
+                                           fmt::format("127.0.0.1:{}", enrollment_->port())},
                                .server_name = "spoke-ipam-server",
                                .ca_file = ca_file_});
     netagent::Enroller enroller(

@@ -84,9 +84,18 @@ _listing() {
     find /etc/cni /opt/cni /run/spoke /var/lib/spoke /run/netns /etc/spoke 2>/dev/null | sort'
 }
 
+# The manifests with the API versions that this Kubernetes has: it is older than two of them.
+_manifests_of_then() {
+  rm -rf "$LAB_DIR/kubernetes"
+  cp -r "$ROOT/conf/kubernetes" "$LAB_DIR/kubernetes" || return 1
+  sed -i 's|^apiVersion: policy/v1$|apiVersion: policy/v1beta1|' "$LAB_DIR"/kubernetes/{ha,etcd}/*.yaml
+  sed -i '/^apiVersion: batch\/v1$/{N;s|batch/v1\nkind: CronJob|batch/v1beta1\nkind: CronJob|}' "$LAB_DIR"/kubernetes/backup/*.yaml
+}
+
 case_manifests() {
   local overlay said
-  for overlay in "$ROOT"/conf/kubernetes/overlays/*/ "$ROOT/conf/kubernetes/cleanup/"; do
+  _manifests_of_then || return 1
+  for overlay in "$LAB_DIR"/kubernetes/overlays/*/ "$LAB_DIR"/kubernetes/{cleanup,backup,restore}/; do
     said=$(kube apply --dry-run=client -k "$overlay" 2>&1) ||
       { lab_error "$overlay: $said" && return 1; }
   done
@@ -141,7 +150,8 @@ _system_told() {
 
 case_dry_run() {
   local overlay said
-  for overlay in "$ROOT"/conf/kubernetes/overlays/*/; do
+  _manifests_of_then || return 1
+  for overlay in "$LAB_DIR"/kubernetes/overlays/*/ "$LAB_DIR"/kubernetes/{backup,restore}/; do
     said=$(kube apply --dry-run=server -k "$overlay" 2>&1) ||
       { lab_error "the API server refuses $overlay: $said" && return 1; }
   done

@@ -59,6 +59,33 @@ if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/broken.yaml" >/dev/n
   fail "values that are no YAML are taken"
 fi
 
+# With several servers the chart installs what the layers ha and etcd do.
+printf 'ha: {enabled: true}\n' >"$scratch/ha.yaml"
+"$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" >"$scratch/ha-rendered.yaml"
+"$scratch/tool" objects "$scratch/ha-rendered.yaml" >"$scratch/ha.json"
+layers=$root/conf/kubernetes
+"$scratch/tool" objects "$layers/ha/servers.yaml" "$layers/etcd/etcd.yaml" >"$scratch/layers.json"
+jq -e -r --slurpfile want "$scratch/layers.json" \
+  '[$want[0][] as $one | select(any(.[]; . == $one) | not) | "\($one.kind) \($one.metadata.name)"] | if . == [] then 1 else error(join(", ")) end' \
+  "$scratch/ha.json" >/dev/null || fail "with ha, the chart lacks or changes objects of conf/kubernetes"
+"$scratch/tool" objects "$layers/ha/ipam-server.yaml" >"$scratch/patch.json"
+jq -e --slurpfile want "$scratch/patch.json" \
+  'any(.[]; .kind == "StatefulSet" and .metadata.name == "spoke-ipam-server" and contains($want[0][0]))' \
+  "$scratch/ha.json" >/dev/null || fail "with ha, the chart's servers lack something of conf/kubernetes/ha/ipam-server.yaml"
+# configured NAME KEY FILE: that key of the ConfigMap NAME says what FILE does.
+configured() {
+  jq -r --arg name "$1" --arg key "$2" '.[] | select(.kind == "ConfigMap" and .metadata.name == $name) | .data[$key]' \
+    "$scratch/ha.json" >"$scratch/config.yaml"
+  [[ $("$scratch/tool" objects "$scratch/config.yaml" | jq -S .) == "$("$scratch/tool" objects "$3" | jq -S .)" ]] ||
+    fail "with ha, the chart's $1 is not as $3"
+}
+configured spoke-netagent-config netagent.yaml "$layers/ha/netagent.yaml"
+configured spoke-ipam-server-config ipam-server.yaml "$layers/overlays/static-ha/ipam-server.yaml"
+printf 'ha: {enabled: true, etcd: {enabled: false}}\n' >"$scratch/ha.yaml"
+if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" | grep -q 'name: spoke-etcd$'; then
+  fail "there is an etcd without being asked for"
+fi
+
 version=$(sed -n 's/^project(spoke VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
 [[ -n $version ]] || fail "CMakeLists.txt names no version"
 found=$(grep -rEoh '(newTag|^version|^appVersion): .*' "$root/conf/kubernetes" "$root/conf/helm/spoke/Chart.yaml")

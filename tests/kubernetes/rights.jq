@@ -37,7 +37,7 @@ def findings($pod; $where):
       ($mounts[] | "\($name): sees the node's \(.path)")
     end));
 
-[.[] | select(.spec.template.spec)] as $workloads |
+[.[] | .spec |= (.jobTemplate.spec // .) | select(.spec.template.spec)] as $workloads |
 ([$workloads[] | .spec.template.spec | .initContainers[]?, .containers[]] | length) as $count |
 (select($count < $least) | "there are \($count) containers, and not \($least)"),
 ($workloads[] | .metadata.name as $name | .spec.template.spec | findings(.; $name))

@@ -39,11 +39,16 @@ done
 GOPATH=/usr/share/gocode GO111MODULE=off GOFLAGS='' GOCACHE=${GOCACHE:-$scratch/cache} GOPROXY=off \
   go build -o "$scratch/tool" "$here/chart/main.go"
 "$scratch/tool" render "$root/conf/helm/spoke" >"$scratch/chart.yaml"
+printf 'ha: {enabled: true}\n' >"$scratch/ha.yaml"
+"$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" >"$scratch/chart-ha.yaml"
 base=$root/conf/kubernetes/base
 said=$(
   findings 2 "$base/netagent.yaml" "$base/ipam-server.yaml"
   findings 2 "$root/conf/kubernetes/cleanup/cleanup.yaml"
   findings 2 "$scratch/chart.yaml"
+  findings 3 "$scratch/chart-ha.yaml"
+  findings 1 "$root/conf/kubernetes/etcd/etcd.yaml"
+  findings 3 "$root/conf/kubernetes/backup/backup.yaml" "$root/conf/kubernetes/restore/restore.yaml"
 )
 [[ -z $said ]] || fail "$said"
 
@@ -61,6 +66,7 @@ refused $agent 's/hostNetwork: true/&\n      hostPID: true/' 'spoke-netagent: se
 refused base/ipam-server.yaml 's/runAsNonRoot: true/runAsNonRoot: false/' 'ipam-server: is root'
 refused base/ipam-server.yaml 's/allowPrivilegeEscalation: false//' 'ipam-server: can gain privileges'
 refused base/ipam-server.yaml 's|emptyDir: {}|hostPath: {path: /tmp}|' "ipam-server: sees the node's /tmp"
+refused backup/backup.yaml 's/runAsNonRoot: true/runAsNonRoot: false/' 'backup: is root'
 [[ $(findings 1 "$root/conf/kubernetes/base/namespace.yaml") == 'there are 0 containers'* ]] ||
   fail "where there is no container nothing is found"
 printf 'rights_test.sh: containers have the rights that they need\n'

@@ -19,7 +19,7 @@ TEST(AgentSettings, TheExampleIsRead) {
   ASSERT_TRUE(text.ok()) << text.status();
   NodeSettings settings;
   EXPECT_EQ(TakeAgentSettings(*text, "netagent.yaml", &Variable, settings), absl::OkStatus());
-  EXPECT_EQ(settings.server, "ipam.example.internal:7443");
+  EXPECT_THAT(settings.servers, testing::ElementsAre("ipam.example.internal:7443"));
   EXPECT_EQ(settings.conf_file, "10-spoke.conflist");
   EXPECT_TRUE(settings.azure && settings.counts && settings.fast_path);
 }
@@ -34,11 +34,19 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   EXPECT_EQ(status, absl::OkStatus());
   EXPECT_EQ(settings.nic, "ens3");
   EXPECT_EQ(settings.mtu, 1400U);
-  EXPECT_EQ(settings.server, "10.0.0.7:7443");
+  EXPECT_THAT(settings.servers, testing::ElementsAre("10.0.0.7:7443"));
   EXPECT_EQ(settings.state_dir, "/run/spoke/netagent");
   EXPECT_EQ(settings.bin_dir, "/x/bin");
   EXPECT_EQ(settings.conf_dir, "/etc/cni/net.d");
   EXPECT_FALSE(settings.counts || settings.fast_path || settings.azure);
+}
+
+TEST(AgentSettings, ServersAreReadAsFarAsTheyAreKnown) {
+  NodeSettings settings;
+  EXPECT_EQ(TakeAgentSettings("servers: [a:7443, \"${ELSEWHERE}:7443\", b:7443]\n", "a.yaml",
+                              &Variable, settings),
+            absl::OkStatus());
+  EXPECT_THAT(settings.servers, testing::ElementsAre("a:7443", "b:7443"));
 }
 
 TEST(AgentSettings, WhatNamesAnUnknownVariableIsPassedOver) {

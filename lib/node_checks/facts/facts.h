@@ -32,11 +32,11 @@ struct NodeSettings {
   std::string plugin = "/usr/lib/cni/spoke";  // The file that bin_dir/spoke is a copy of.
   std::string cni_socket = "/run/spoke/cni.sock";
   std::string state_dir = "/run/spoke/netagent";
-  std::string server;     // The server, HOST:PORT; empty: not looked at.
-  bool counts = true;     // The key traffic.enabled.
-  bool fast_path = true;  // Whether traffic.fast_path is auto.
-  bool azure = false;     // Whether this is an Azure VM.
-  uint32_t pods = 110;    // The most pods that the node has.
+  std::vector<std::string> servers;  // The servers, HOST:PORT each; empty: not looked at.
+  bool counts = true;                // The key traffic.enabled.
+  bool fast_path = true;             // Whether traffic.fast_path is auto.
+  bool azure = false;                // Whether this is an Azure VM.
+  uint32_t pods = 110;               // The most pods that the node has.
   Stage stage = Stage::kInstalled;
 };
 
@@ -129,7 +129,7 @@ struct NodeFacts {
   PluginFacts plugin;
   PlaceFacts state_dir;
   absl::Status agent;   // Whether it answers at its socket.
-  absl::Status server;  // Whether a connection to it stands; OK too when nobody tried.
+  absl::Status server;  // Whether one of them takes connections; OK too when nobody tried.
 
   std::optional<CloudInitFacts> cloud_init;  // The facts; nullopt: not installed, or switched off.
   bool networkd_runs = false;

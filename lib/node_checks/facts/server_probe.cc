@@ -68,6 +68,18 @@ void Take(const ConfigMap& map, const char* key, std::string& out) {
   if (IsKnown(map, key)) map.String(key, &out, Need::kOptional);
 }
 
+// Takes the keys `server` and `servers`, as far as they are known.
+void TakeServers(const ConfigMap& root, std::vector<std::string>& out) {
+  std::vector<std::string> servers;
+  const auto take = [&servers](std::string_view text) {
+    if (text.find("${") == std::string_view::npos) servers.emplace_back(text);
+    return absl::OkStatus();
+  };
+  root.Custom("server", Need::kOptional, take);
+  root.CustomList("servers", Need::kOptional, take);
+  if (!servers.empty()) out = std::move(servers);
+}
+
 }  // namespace
 
 absl::Status TryToConnect(const std::string& target, absl::Duration timeout) {
@@ -123,7 +135,7 @@ absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
   const ConfigMap root = document.Root();
   PassOver(root);
   Take(root, "nic", settings.nic);
-  Take(root, "server", settings.server);
+  TakeServers(root, settings.servers);
   Take(root, "cni_socket", settings.cni_socket);
   Take(root, "state_dir", settings.state_dir);
   if (IsKnown(root, "mtu")) root.Uint32("mtu", &settings.mtu, Need::kOptional);

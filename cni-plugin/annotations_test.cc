@@ -80,9 +80,9 @@ TEST(ReadAnnotations, RatesHaveAUnit) {
   for (const auto& [text, want] : rates) {
     const Outcome ingress = ReadOne(kIngress, text);
     EXPECT_FALSE(ingress.error) << text;
-    EXPECT_EQ(ingress.options.internet, (InternetOptions{BitRate(want), BitRate(), 0})) << text;
+    EXPECT_EQ(ingress.options.internet, (InternetOptions{BitRate(want), BitRate(), 1})) << text;
     EXPECT_EQ(ReadOne(kEgress, text).options.internet,
-              (InternetOptions{BitRate(), BitRate(want), 0}))
+              (InternetOptions{BitRate(), BitRate(want), 1}))
         << text;
   }
 }

@@ -12,7 +12,6 @@
 
 #include "cni-plugin/agent/agent_client.h"
 #include "cni-plugin/agent/request.h"
-#include "cni-plugin/config.h"
 #include "cni-plugin/json/json.h"
 #include "cni-plugin/result.h"
 #include "lib/base/version.h"

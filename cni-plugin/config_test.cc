@@ -1,11 +1,10 @@
-#include "cni-plugin/config.h"
-
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cni-plugin/agent/request.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -57,12 +57,12 @@ std::function<std::optional<ConnectionShares>()> SharesReader(const ShareSetting
 // Makes the Traffic before the parts that hold it are constructed.
 std::optional<Traffic> MakeTraffic(
     const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
-    telemetry::Log& log, std::function<absl::Status(const EgressRules&)> put_gateway_routes) {
+    telemetry::Log& log, std::function<absl::StatusOr<EgressSettings>()> begin_egress,
+    std::function<absl::Status(const EgressRules&)> put_gateway_routes) {
   if (parts.tables == nullptr || parts.routes == nullptr) return std::nullopt;
   return std::optional<Traffic>(
       std::in_place,
       Traffic::Settings{
-          .egress = {},
           .fast_path = {.uplink = config.nic, .wanted = config.traffic.fast_path},
           .platform_access = config.traffic.platform_access,
           .require_policy = config.traffic.require_policy,
@@ -71,6 +71,7 @@ std::optional<Traffic> MakeTraffic(
                      .routes = *parts.routes,
                      .clock = clock,
                      .log = log,
+                     .begin_egress = std::move(begin_egress),
                      .put_gateway_routes = std::move(put_gateway_routes),
                      .fast_path = parts.fast_path,
                      .read_obstacles = config.traffic.yields ? parts.read_obstacles : nullptr,
@@ -91,11 +92,13 @@ std::optional<Shaping> MakeShaping(const TrafficParts& parts, ServerLink& server
                      .random = RandomNumbers()});
 }
 
-std::optional<ShapedTraffic> MakeOfPods(std::optional<Traffic>& traffic,
-                                        std::optional<Shaping>& shaping) {
-  if (!traffic && !shaping) return std::nullopt;
-  return std::optional<ShapedTraffic>(std::in_place, traffic ? &*traffic : nullptr,
-                                      shaping ? &*shaping : nullptr);
+// Lists who takes a pod: it is shaped before it is let out.
+std::vector<PodTraffic*> OwnersOf(std::optional<Shaping>& shaping,
+                                  std::optional<Traffic>& traffic) {
+  std::vector<PodTraffic*> owners;
+  if (shaping) owners.push_back(&*shaping);
+  if (traffic) owners.push_back(&*traffic);
+  return owners;
 }
 
 EgressParts::Settings EgressOf(const EgressConfig& config) {
@@ -150,12 +153,15 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                       Post([this, outcome] { health_.OnSession(outcome); });
                     }},
                log_),
-      traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
-                           [this](const EgressRules& rules) {
-                             return egress_ ? egress_->PrepareWays(rules) : absl::OkStatus();
-                           })),
+      traffic_(MakeTraffic(
+          config, edges.traffic, clock_, log_,
+          [this] {
+            return egress_ ? egress_->Start() : absl::StatusOr<EgressSettings>(EgressSettings());
+          },
+          [this](const EgressRules& rules) {
+            return egress_ ? egress_->PrepareWays(rules) : absl::OkStatus();
+          })),
       shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
-      of_pods_(MakeOfPods(traffic_, shaping_)),
       traffic_parts_(std::move(edges.traffic)),
       attachments_({.node_name = identity.node_name,
                     .nic = config.nic,
@@ -165,7 +171,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     .explain_unproven = [this] { return ExplainUnproven(); },
                     .clearing_required = edges.conntrack != nullptr,
                     .trace_netns = &TraceNetns},
-                   {links_, session_, clock_, log_, of_pods_ ? &*of_pods_ : nullptr},
+                   {links_, session_, clock_, log_, OwnersOf(shaping_, traffic_)},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {links_, clock_, log_}, attachments_),
       repairer_(
@@ -389,10 +395,6 @@ absl::Status Agent::StartTraffic() {
 }
 
 absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
-  if (egress_) {
-    ASSIGN_OR_RETURN(EgressSettings settings, egress_->Start());
-    traffic_->UseEgress(std::move(settings));
-  }
   const auto kept = policy_.lost() ? std::nullopt : std::optional(policy_.policy());
   RETURN_IF_ERROR(base::Annotate(traffic_->Start(kept, pods), "begin to count"));
   if (traffic_->holds_unknown_rules()) policy_.NotInForce();
@@ -422,18 +424,18 @@ absl::Status Agent::PutInForce(const Policy& policy) {
 }
 
 void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
-  if (!traffic_) return done(CutCount());  // The policy would not be in force.
+  if (!traffic_) return done(CutsByRule());  // The policy would not be in force.
   auto rules = traffic_->CutsOf(policy);
   // An error in a policy is told when the policy is put in force.
-  if (!rules.ok()) return done(CutCount());
+  if (!rules.ok()) return done(CutsByRule());
   if (cuts_) return cuts_->Count(*std::move(rules), std::move(done));
-  done(rules->empty() ? absl::StatusOr<CutCount>(CutCount())
+  done(rules->empty() ? absl::StatusOr<CutsByRule>(CutsByRule())
                       : absl::UnimplementedError("this kernel cannot list tracked connections"));
 }
 
 void Agent::Take(const node_api::PolicyTrial& trial) {
-  const auto answer = [this, id = trial.id](const absl::StatusOr<CutCount>& count) {
-    session_.Answer(node_api::PolicyTrialAnswer{id, SaidOf(count.value_or(CutCount())),
+  const auto answer = [this, id = trial.id](const absl::StatusOr<CutsByRule>& count) {
+    session_.Answer(node_api::PolicyTrialAnswer{id, SaidOf(count.value_or(CutsByRule())),
                                                 std::string(count.status().message())});
   };
   const auto policy = ApplyPolicy({}, policy::FromWire(*trial.policy));

@@ -50,7 +50,6 @@
 #include "netagent/policy/policy_prober.h"
 #include "netagent/session/server_session.h"
 #include "netagent/session/store_token.h"
-#include "netagent/shaping/shaped_traffic.h"
 #include "netagent/shaping/shaper.h"
 #include "netagent/shaping/shaping.h"
 #include "netagent/traffic/traffic.h"
@@ -196,10 +195,9 @@ class Agent {
   const CloudParts cloud_;
   ServerSession session_;
   std::optional<EnrollCall> enroll_call_;
-  std::optional<Enroller> enroller_;      // Starts the session, so it is destroyed first.
-  std::optional<Traffic> traffic_;        // Nullopt: nobody counts.
-  std::optional<Shaping> shaping_;        // Nullopt: nobody shapes.
-  std::optional<ShapedTraffic> of_pods_;  // The pods that there are.
+  std::optional<Enroller> enroller_;  // Starts the session, so it is destroyed first.
+  std::optional<Traffic> traffic_;    // Nullopt: nobody counts.
+  std::optional<Shaping> shaping_;    // Nullopt: nobody shapes.
   const TrafficParts traffic_parts_;
   SocketTcpProbe gateway_probe_;
   std::optional<EgressParts> egress_;           // Only with traffic_.

@@ -201,7 +201,7 @@ TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {
   Stop();
   ASSERT_EQ(shaper_.tables().flows.size(), 1U);
   EXPECT_EQ(shaper_.tables().flows[0].scope, kWholeLink);
-  EXPECT_EQ(shaper_.tables().trees[1].front().ceil, 10'000'000U);
+  EXPECT_EQ(shaper_.tables().trees[1].front().ceil, units::ByteRate(10'000'000));
   // The next agent keeps the shaping until the pod goes.
   const ShapingTables before = shaper_.tables();
   Start();

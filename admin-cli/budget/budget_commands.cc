@@ -24,11 +24,11 @@ using Budget = v1::BudgetInfo;
 // The server reckons with floats; what is as near as this is the same.
 constexpr double kNear = 0.005;
 
-bool AtLeast(uint64_t a, uint64_t b) {
-  return static_cast<double>(a) >= static_cast<double>(b) * (1 - kNear);
+bool AtLeast(BitRate a, BitRate b) {
+  return static_cast<double>(a.count()) >= static_cast<double>(b.count()) * (1 - kNear);
 }
 
-bool Above(uint64_t a, uint64_t b) { return !AtLeast(b, a); }
+bool Above(BitRate a, BitRate b) { return !AtLeast(b, a); }
 
 double WeightsOf(const Budget& budget) {
   double sum = 0;
@@ -38,30 +38,33 @@ double WeightsOf(const Budget& budget) {
 
 // Returns its part of what can be granted when every team wants more than it gets, and no min or
 // max is met.
-uint64_t PartOf(const Budget& budget, const Team& team) {
+BitRate PartOf(const Budget& budget, const Team& team) {
   const double weights = WeightsOf(budget);
-  if (weights <= 0) return 0;
-  return static_cast<uint64_t>(static_cast<double>(GrantableOf(budget)) * team.weight() / weights);
+  if (weights <= 0) return {};
+  const auto grantable = static_cast<double>(GrantableOf(budget).count());
+  return BitRate(static_cast<uint64_t>(grantable * team.weight() / weights));
 }
 
+BitRate FairOf(const Team& team) { return BitRate(team.fair()); }
+
 // Returns whether it wants more than it would get if all were settled.
-bool IsHeld(const Team& team) { return Above(team.demand(), team.fair()); }
+bool IsHeld(const Team& team) { return Above(BitRate(team.demand()), FairOf(team)); }
 
 bool MeetsMax(const Team& team) {
-  return team.max() != 0 && IsHeld(team) && AtLeast(team.fair(), team.max());
+  return team.max() != 0 && IsHeld(team) && AtLeast(FairOf(team), BitRate(team.max()));
 }
 
 // Returns what is left of its part: it wants no more, or may not have more.
-uint64_t LeftBy(const Budget& budget, const Team& team) {
-  const uint64_t part = PartOf(budget, team);
-  if (IsHeld(team) && !MeetsMax(team)) return 0;
-  return Above(part, team.fair()) ? part - team.fair() : 0;
+BitRate LeftBy(const Budget& budget, const Team& team) {
+  const BitRate part = PartOf(budget, team);
+  if (IsHeld(team) && !MeetsMax(team)) return {};
+  return Above(part, FairOf(team)) ? part - FairOf(team) : BitRate();
 }
 
 // Returns what it gets beyond its part and beyond what its min promises.
-uint64_t BorrowedBy(const Budget& budget, const Team& team) {
-  const uint64_t own = std::max(PartOf(budget, team), team.min());
-  return budget.borrow() && Above(team.fair(), own) ? team.fair() - own : 0;
+BitRate BorrowedBy(const Budget& budget, const Team& team) {
+  const BitRate own = std::max(PartOf(budget, team), BitRate(team.min()));
+  return budget.borrow() && Above(FairOf(team), own) ? FairOf(team) - own : BitRate();
 }
 
 std::string NameOf(const Team& team) {
@@ -72,11 +75,11 @@ std::string NameOf(const Team& team) {
 template <typename Amount>
 std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
   constexpr size_t kNamed = 5;
-  std::vector<std::pair<uint64_t, std::string>> all;
+  std::vector<std::pair<BitRate, std::string>> all;
   for (const Team& team : budget.teams()) {
-    const uint64_t rate = amount(budget, team);
-    if (rate == 0 || &team == but) continue;
-    all.emplace_back(rate, fmt::format("{} ({})", NameOf(team), Rounded(BitRate(rate))));
+    const BitRate rate = amount(budget, team);
+    if (rate.is_zero() || &team == but) continue;
+    all.emplace_back(rate, fmt::format("{} ({})", NameOf(team), Rounded(rate)));
   }
   std::stable_sort(all.begin(), all.end(),
                    [](const auto& a, const auto& b) { return b.first < a.first; });
@@ -88,29 +91,30 @@ std::string ListOf(const Budget& budget, const Team* but, Amount amount) {
 
 std::string PartText(const Budget& budget, const Team& team) {
   return fmt::format("weight {:g} of {:g} is {} of the {} that can be granted", team.weight(),
-                     WeightsOf(budget), Rounded(BitRate(PartOf(budget, team))),
-                     Rounded(BitRate(GrantableOf(budget))));
+                     WeightsOf(budget), Rounded(PartOf(budget, team)),
+                     Rounded(GrantableOf(budget)));
 }
 
 // Says why the fair share of a team that wants more is what it is.
 std::string WhyHeld(const Budget& budget, const Team& team) {
-  const uint64_t part = PartOf(budget, team);
+  const BitRate part = PartOf(budget, team);
   if (MeetsMax(team)) {
     return fmt::format("its max of {} is reached; raise max if it may have more",
                        Rounded(BitRate(team.max())));
   }
-  if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
-    return fmt::format("has its part and {} that others leave: {}", Rounded(BitRate(borrowed)),
+  if (const BitRate borrowed = BorrowedBy(budget, team); !borrowed.is_zero()) {
+    return fmt::format("has its part and {} that others leave: {}", Rounded(borrowed),
                        ListOf(budget, &team, LeftBy));
   }
-  if (team.min() != 0 && Above(team.min(), part) && AtLeast(team.fair(), team.min())) {
+  if (team.min() != 0 && Above(BitRate(team.min()), part) &&
+      AtLeast(FairOf(team), BitRate(team.min()))) {
     return fmt::format("its min of {} is more than its part, and comes before others share",
                        Rounded(BitRate(team.min())));
   }
   if (!budget.borrow()) {
     return "has its part; what others leave is not shared out, since the budget says borrow: false";
   }
-  if (Above(part, team.fair())) {
+  if (Above(part, FairOf(team))) {
     return "has less than its part, since the mins of other teams come first";
   }
   return "has its part; no other team leaves anything";
@@ -120,16 +124,16 @@ std::string WhyAll(const Budget& budget, const Team& team) {
   if (team.demand() == 0) {
     return team.nodes() == 0 ? "no node has pods of it" : "its pods want nothing at present";
   }
-  if (const uint64_t borrowed = BorrowedBy(budget, team); borrowed > 0) {
+  if (const BitRate borrowed = BorrowedBy(budget, team); !borrowed.is_zero()) {
     return fmt::format("gets all it wants, {} of it borrowed from what others leave: {}",
-                       Rounded(BitRate(borrowed)), ListOf(budget, &team, LeftBy));
+                       Rounded(borrowed), ListOf(budget, &team, LeftBy));
   }
   return "gets all it wants";
 }
 
 void AddGrantWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
-  const uint64_t due = std::min(team.fair(), team.demand());
-  if (!Above(due, team.granted())) return;
+  const BitRate due = std::min(FairOf(team), BitRate(team.demand()));
+  if (!Above(due, BitRate(team.granted()))) return;
   if (budget.unknown() > 0) {
     details.push_back(fmt::format(
         "{} of that is granted so far: {} of the budget may still be held by nodes that were not "
@@ -186,7 +190,7 @@ BudgetWords ExplainBudget(const Budget& budget) {
   if (budget.floors() > 0) {
     words.details.push_back(
         fmt::format("{} is set apart for nodes without a grant; {} can be granted, {} is",
-                    Rounded(BitRate(budget.floors())), Rounded(BitRate(GrantableOf(budget))),
+                    Rounded(BitRate(budget.floors())), Rounded(GrantableOf(budget)),
                     Rounded(BitRate(budget.granted()))));
   }
   if (budget.learning_s() > 0) {
@@ -221,8 +225,8 @@ BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
                   Rounded(BitRate(team.granted())), Rounded(BitRate(team.fair())));
   words.details.push_back(PartText(budget, team));
   words.details.push_back(IsHeld(team) ? WhyHeld(budget, team) : WhyAll(budget, team));
-  if (const uint64_t left = LeftBy(budget, team); left > 0 && budget.borrow()) {
-    words.details.push_back(fmt::format("leaves {} of its part to others", Rounded(BitRate(left))));
+  if (const BitRate left = LeftBy(budget, team); !left.is_zero() && budget.borrow()) {
+    words.details.push_back(fmt::format("leaves {} of its part to others", Rounded(left)));
   }
   AddGrantWords(budget, team, words.details);
   AddHeldBackWords(budget, team, words.details);

@@ -20,11 +20,11 @@ using units::Rounded;
 struct BudgetRow {
   RateHistory::Key key;  // The team is empty for the whole budget.
   const v1::BudgetInfo* budget = nullptr;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t granted = 0;
-  uint64_t fair = 0;
-  uint64_t throttled = 0;
+  BitRate usage = {};
+  BitRate demand = {};
+  BitRate granted = {};
+  BitRate fair = {};
+  BitRate throttled = {};
   std::vector<double> trend;
 };
 
@@ -56,11 +56,11 @@ std::vector<BudgetRow> TeamRowsOf(const v1::BudgetInfo& budget, bool by_name, si
   for (const v1::BudgetTeamInfo& team : budget.teams()) {
     rows.push_back({.key = {budget.name(), team.name()},
                     .budget = &budget,
-                    .usage = team.usage(),
-                    .demand = team.demand(),
-                    .granted = team.granted(),
-                    .fair = team.fair(),
-                    .throttled = team.throttled()});
+                    .usage = BitRate(team.usage()),
+                    .demand = BitRate(team.demand()),
+                    .granted = BitRate(team.granted()),
+                    .fair = BitRate(team.fair()),
+                    .throttled = BitRate(team.throttled())});
   }
   if (!by_name) {
     std::stable_sort(rows.begin(), rows.end(), [](const BudgetRow& a, const BudgetRow& b) {
@@ -84,12 +84,12 @@ std::vector<BudgetRow> RowsOf(const v1::GetBudgetsResponse& response, const Argu
     const size_t whole = rows.size();
     rows.push_back({.key = {budget->name(), ""},
                     .budget = budget,
-                    .usage = budget->usage(),
-                    .granted = budget->granted(),
-                    .fair = budget->capacity()});
+                    .usage = BitRate(budget->usage()),
+                    .granted = BitRate(budget->granted()),
+                    .fair = BitRate(budget->capacity())});
     for (const v1::BudgetTeamInfo& team : budget->teams()) {
-      rows[whole].demand += team.demand();
-      rows[whole].throttled += team.throttled();
+      rows[whole].demand += BitRate(team.demand());
+      rows[whole].throttled += BitRate(team.throttled());
     }
     for (BudgetRow& row : TeamRowsOf(*budget, by_name, arguments.Count("limit"))) {
       rows.push_back(std::move(row));
@@ -112,19 +112,18 @@ Json ToJson(const BudgetRow& row) {
   Json value = {{"budget", row.key.first}};
   if (!IsWhole(row)) value["team"] = row.key.second;
   value["capacity_bits"] = row.budget->capacity();
-  value["usage_bits"] = row.usage;
-  value["demand_bits"] = row.demand;
-  value["granted_bits"] = row.granted;
-  if (!IsWhole(row)) value["fair_bits"] = row.fair;
-  value["throttled_bits"] = row.throttled;
+  value["usage_bits"] = row.usage.count();
+  value["demand_bits"] = row.demand.count();
+  value["granted_bits"] = row.granted.count();
+  if (!IsWhole(row)) value["fair_bits"] = row.fair.count();
+  value["throttled_bits"] = row.throttled.count();
   value["mode"] = ModeOf(*row.budget);
   return value;
 }
 
 Cell HeldBackCell(const BudgetRow& row) {
-  if (row.throttled == 0) return BitRateCell(0);
-  return {Rounded(BitRate(row.throttled)) + (row.budget->shadow() ? " (would be)" : ""),
-          Tone::kWarning};
+  if (row.throttled.is_zero()) return BitRateCell({});
+  return {Rounded(row.throttled) + (row.budget->shadow() ? " (would be)" : ""), Tone::kWarning};
 }
 
 ListForm<BudgetRow> FormOf(const Session& session) {
@@ -147,7 +146,7 @@ ListForm<BudgetRow> FormOf(const Session& session) {
                   {"HELD-BACK", HeldBackCell},
                   {"FULL", [](const BudgetRow& row) {
                      return Cell{
-                         FormatShare(row.usage, row.budget->capacity()),
+                         FormatShare(row.usage.count(), row.budget->capacity()),
                          IsWhole(row) && IsSaturated(*row.budget) ? Tone::kWarning : Tone::kPlain};
                    }}}};
   if (session.arguments.Has("watch")) {

@@ -48,9 +48,9 @@ std::string LossOf(const v1::BudgetInfo& budget) {
                      absl::FormatDuration(absl::Seconds(budget.half_life_s())));
 }
 
-// Returns a cell for a bound, where 0 is none.
-Cell BoundCell(uint64_t rate) {
-  return rate == 0 ? Cell{"-", Tone::kFaint} : Cell{Rounded(BitRate(rate))};
+// Returns a cell for a bound, where zero is none.
+Cell BoundCell(BitRate rate) {
+  return rate.is_zero() ? Cell{"-", Tone::kFaint} : Cell{Rounded(rate)};
 }
 
 Cell ConnectionsCell(uint32_t number) {
@@ -84,13 +84,13 @@ const char* DirectionOf(const v1::BudgetInfo& budget) {
 
 const char* ModeOf(const v1::BudgetInfo& budget) { return budget.shadow() ? "Shadow" : "Enforce"; }
 
-uint64_t GrantableOf(const v1::BudgetInfo& budget) {
-  return budget.capacity() - std::min(budget.floors(), budget.capacity());
+BitRate GrantableOf(const v1::BudgetInfo& budget) {
+  return BitRate(budget.capacity() - std::min(budget.floors(), budget.capacity()));
 }
 
 bool IsSaturated(const v1::BudgetInfo& budget) {
-  return budget.usage() > 0 &&
-         static_cast<double>(budget.usage()) >= 0.95 * static_cast<double>(GrantableOf(budget));
+  return budget.usage() > 0 && static_cast<double>(budget.usage()) >=
+                                   0.95 * static_cast<double>(GrantableOf(budget).count());
 }
 
 Cell StateCell(const v1::BudgetInfo& budget) {
@@ -139,8 +139,8 @@ Json ToJson(const v1::BudgetInfo& budget) {
   return value;
 }
 
-Cell BitRateCell(uint64_t bits_per_second) {
-  return {Rounded(BitRate(bits_per_second)), bits_per_second == 0 ? Tone::kFaint : Tone::kPlain};
+Cell BitRateCell(BitRate rate) {
+  return {Rounded(rate), rate.is_zero() ? Tone::kFaint : Tone::kPlain};
 }
 
 ListForm<v1::BudgetInfo> BudgetForm() {
@@ -149,70 +149,73 @@ ListForm<v1::BudgetInfo> BudgetForm() {
       .what = "bandwidth budgets",
       .name = [](const Budget& budget) { return budget.name(); },
       .json = [](const Budget& budget) { return ToJson(budget); },
-      .columns = {{"NAME", [](const Budget& budget) { return Cell{budget.name()}; }},
-                  {"DESTINATION", [](const Budget& budget) { return Cell{DestinationOf(budget)}; }},
-                  {"DIRECTION", [](const Budget& budget) { return Cell{DirectionOf(budget)}; }},
-                  {"MODE",
-                   [](const Budget& budget) {
-                     return Cell{ModeOf(budget), budget.shadow() ? Tone::kNote : Tone::kPlain};
-                   }},
-                  {"CAPACITY", [](const Budget& budget) { return BitRateCell(budget.capacity()); }},
-                  {"USED", [](const Budget& budget) { return BitRateCell(budget.usage()); }},
-                  {"GRANTED", [](const Budget& budget) { return BitRateCell(budget.granted()); }},
-                  {"UNKNOWN", [](const Budget& budget) { return BitRateCell(budget.unknown()); },
-                   true},
-                  {"FLOORS", [](const Budget& budget) { return BitRateCell(budget.floors()); },
-                   true},
-                  {"CONNECTIONS",
-                   [](const Budget& budget) {
-                     return budget.connections() == 0 ? Cell{"-", Tone::kFaint}
-                                                      : ConnectionsCell(budget.connections());
-                   },
-                   true},
-                  {"BORROW",
-                   [](const Budget& budget) { return Cell{budget.borrow() ? "yes" : "no"}; }, true},
-                  {"GRANT",
-                   [](const Budget& budget) {
-                     return Cell{absl::FormatDuration(absl::Seconds(budget.grant_s()))};
-                   },
-                   true},
-                  {"ON-LOSS", [](const Budget& budget) { return Cell{LossOf(budget)}; }, true},
-                  {"TEAMS",
-                   [](const Budget& budget) {
-                     return NumberCell(static_cast<uint64_t>(budget.teams_size()));
-                   }},
-                  {"STATE", StateCell}}};
+      .columns =
+          {{"NAME", [](const Budget& budget) { return Cell{budget.name()}; }},
+           {"DESTINATION", [](const Budget& budget) { return Cell{DestinationOf(budget)}; }},
+           {"DIRECTION", [](const Budget& budget) { return Cell{DirectionOf(budget)}; }},
+           {"MODE",
+            [](const Budget& budget) {
+              return Cell{ModeOf(budget), budget.shadow() ? Tone::kNote : Tone::kPlain};
+            }},
+           {"CAPACITY",
+            [](const Budget& budget) { return BitRateCell(BitRate(budget.capacity())); }},
+           {"USED", [](const Budget& budget) { return BitRateCell(BitRate(budget.usage())); }},
+           {"GRANTED", [](const Budget& budget) { return BitRateCell(BitRate(budget.granted())); }},
+           {"UNKNOWN", [](const Budget& budget) { return BitRateCell(BitRate(budget.unknown())); },
+            true},
+           {"FLOORS", [](const Budget& budget) { return BitRateCell(BitRate(budget.floors())); },
+            true},
+           {"CONNECTIONS",
+            [](const Budget& budget) {
+              return budget.connections() == 0 ? Cell{"-", Tone::kFaint}
+                                               : ConnectionsCell(budget.connections());
+            },
+            true},
+           {"BORROW", [](const Budget& budget) { return Cell{budget.borrow() ? "yes" : "no"}; },
+            true},
+           {"GRANT",
+            [](const Budget& budget) {
+              return Cell{absl::FormatDuration(absl::Seconds(budget.grant_s()))};
+            },
+            true},
+           {"ON-LOSS", [](const Budget& budget) { return Cell{LossOf(budget)}; }, true},
+           {"TEAMS",
+            [](const Budget& budget) {
+              return NumberCell(static_cast<uint64_t>(budget.teams_size()));
+            }},
+           {"STATE", StateCell}}};
 }
 
 ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget) {
   using Team = v1::BudgetTeamInfo;
-  return {.what = "teams",
-          .name = [](const Team& team) { return team.name(); },
-          .json = [](const Team& team) { return ToJson(team); },
-          .columns = {{"TEAM", [](const Team& team) { return Cell{team.name()}; }},
-                      {"WEIGHT",
-                       [](const Team& team) { return Cell{fmt::format("{:g}", team.weight())}; }},
-                      {"MIN", [](const Team& team) { return BoundCell(team.min()); }},
-                      {"MAX", [](const Team& team) { return BoundCell(team.max()); }},
-                      {"USED", [](const Team& team) { return BitRateCell(team.usage()); }},
-                      {"WANTS", [](const Team& team) { return BitRateCell(team.demand()); }},
-                      {"GRANTED", [](const Team& team) { return BitRateCell(team.granted()); }},
-                      {"FAIR", [](const Team& team) { return BitRateCell(team.fair()); }},
-                      {budget.shadow() ? "WOULD-BE-HELD-BACK" : "HELD-BACK",
-                       [](const Team& team) {
-                         return Cell{Rounded(BitRate(team.throttled())),
-                                     team.throttled() == 0 ? Tone::kFaint : Tone::kWarning};
-                       }},
-                      {"CONNECTIONS",
-                       [](const Team& team) { return ConnectionsCell(team.connections()); }, true},
-                      {"REFUSED",
-                       [](const Team& team) {
-                         return Cell{
-                             fmt::format("{}/s", team.refused_connections()),
-                             team.refused_connections() == 0 ? Tone::kFaint : Tone::kWarning};
-                       },
-                       true},
-                      {"NODES", [](const Team& team) { return NumberCell(team.nodes()); }}}};
+  return {
+      .what = "teams",
+      .name = [](const Team& team) { return team.name(); },
+      .json = [](const Team& team) { return ToJson(team); },
+      .columns = {{"TEAM", [](const Team& team) { return Cell{team.name()}; }},
+                  {"WEIGHT",
+                   [](const Team& team) { return Cell{fmt::format("{:g}", team.weight())}; }},
+                  {"MIN", [](const Team& team) { return BoundCell(BitRate(team.min())); }},
+                  {"MAX", [](const Team& team) { return BoundCell(BitRate(team.max())); }},
+                  {"USED", [](const Team& team) { return BitRateCell(BitRate(team.usage())); }},
+                  {"WANTS", [](const Team& team) { return BitRateCell(BitRate(team.demand())); }},
+                  {"GRANTED",
+                   [](const Team& team) { return BitRateCell(BitRate(team.granted())); }},
+                  {"FAIR", [](const Team& team) { return BitRateCell(BitRate(team.fair())); }},
+                  {budget.shadow() ? "WOULD-BE-HELD-BACK" : "HELD-BACK",
+                   [](const Team& team) {
+                     return Cell{Rounded(BitRate(team.throttled())),
+                                 team.throttled() == 0 ? Tone::kFaint : Tone::kWarning};
+                   }},
+                  {"CONNECTIONS",
+                   [](const Team& team) { return ConnectionsCell(team.connections()); }, true},
+                  {"REFUSED",
+                   [](const Team& team) {
+                     return Cell{fmt::format("{}/s", team.refused_connections()),
+                                 team.refused_connections() == 0 ? Tone::kFaint : Tone::kWarning};
+                   },
+                   true},
+                  {"NODES", [](const Team& team) { return NumberCell(team.nodes()); }}}};
 }
 
 ListForm<v1::NodeBudgetInfo> BudgetNodeForm() {
@@ -228,14 +231,14 @@ ListForm<v1::NodeBudgetInfo> BudgetNodeForm() {
                             {"believed_bits", node.believed()},
                             {"age_ms", node.age_ms()}};
               },
-          .columns = {{"NODE", [](const Node& node) { return Cell{node.node()}; }},
-                      {"USED", [](const Node& node) { return BitRateCell(node.usage()); }},
-                      {"WANTS", [](const Node& node) { return BitRateCell(node.demand()); }},
-                      {"GRANTED", [](const Node& node) { return BitRateCell(node.granted()); }},
-                      {"BELIEVED", [](const Node& node) { return BitRateCell(node.believed()); }},
-                      {"HEARD", [](const Node& node) {
-                         return Cell{FormatAge(node.age_ms() / 1000) + " ago"};
-                       }}}};
+          .columns =
+              {{"NODE", [](const Node& node) { return Cell{node.node()}; }},
+               {"USED", [](const Node& node) { return BitRateCell(BitRate(node.usage())); }},
+               {"WANTS", [](const Node& node) { return BitRateCell(BitRate(node.demand())); }},
+               {"GRANTED", [](const Node& node) { return BitRateCell(BitRate(node.granted())); }},
+               {"BELIEVED", [](const Node& node) { return BitRateCell(BitRate(node.believed())); }},
+               {"HEARD",
+                [](const Node& node) { return Cell{FormatAge(node.age_ms() / 1000) + " ago"}; }}}};
 }
 
 }  // namespace spoke::ctl

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/session.h"
+#include "lib/units/quantity.h"
 #include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ctl {
@@ -26,7 +27,7 @@ const char* DirectionOf(const v1::BudgetInfo& budget);
 const char* ModeOf(const v1::BudgetInfo& budget);
 
 // Returns the capacity without what is set apart for nodes that have no grant.
-uint64_t GrantableOf(const v1::BudgetInfo& budget);
+units::BitRate GrantableOf(const v1::BudgetInfo& budget);
 // Returns whether as good as all that can be granted is in use.
 bool IsSaturated(const v1::BudgetInfo& budget);
 // Returns a cell with "learning 1m20s", "saturated" or "ok".
@@ -40,7 +41,7 @@ ListForm<v1::BudgetInfo> BudgetForm();
 ListForm<v1::BudgetTeamInfo> BudgetTeamForm(const v1::BudgetInfo& budget);
 ListForm<v1::NodeBudgetInfo> BudgetNodeForm();
 
-// Returns a cell that holds a rate; 0 is faint.
-Cell BitRateCell(uint64_t bits_per_second);
+// Returns a cell that holds a rate; zero is faint.
+Cell BitRateCell(units::BitRate rate);
 
 }  // namespace spoke::ctl

@@ -112,8 +112,8 @@ Cell RateCell(const std::optional<TrafficRate>& rate, double TrafficRate::*direc
   return {Rounded(ByteRate(static_cast<uint64_t>(value))), value < 1 ? Tone::kFaint : Tone::kPlain};
 }
 
-Cell BytesCell(uint64_t bytes) {
-  return {Rounded(ByteCount(bytes)), bytes == 0 ? Tone::kFaint : Tone::kPlain};
+Cell BytesCell(ByteCount size) {
+  return {Rounded(size), size.is_zero() ? Tone::kFaint : Tone::kPlain};
 }
 
 std::string ClassesOf(const TopRow& row) {
@@ -143,8 +143,8 @@ ListForm<TopRow> FormOf(const Session& session) {
   if (what == "pods") add("NODE", [](const TopRow& row) { return Cell{row.key.second}; });
   add("IN", [](const TopRow& row) { return RateCell(row.rate, &TrafficRate::received); });
   add("OUT", [](const TopRow& row) { return RateCell(row.rate, &TrafficRate::sent); });
-  add("RECEIVED", [](const TopRow& row) { return BytesCell(row.total.received); });
-  add("SENT", [](const TopRow& row) { return BytesCell(row.total.sent); });
+  add("RECEIVED", [](const TopRow& row) { return BytesCell(ByteCount(row.total.received)); });
+  add("SENT", [](const TopRow& row) { return BytesCell(ByteCount(row.total.sent)); });
   if (session.arguments.Has("watch")) {
     add("TREND", [](const TopRow& row) { return Cell{Sparkline(row.trend), Tone::kNote}; });
   }

@@ -24,8 +24,6 @@ constexpr const char* kIngress = "spoke.internal/internet-ingress-bandwidth";
 constexpr const char* kEgress = "spoke.internal/internet-egress-bandwidth";
 constexpr const char* kWeight = "spoke.internal/internet-weight";
 
-constexpr uint64_t kMostWeight = 100;
-
 Error Refused(std::string_view what, const Request& request, const Value& value,
               const char* details) {
   std::string message = ToUtf8(what) + " of " + NameOfPod(request) + " is ";
@@ -59,7 +57,7 @@ std::optional<Error> ReadWeight(const Value& annotations, const Request& request
   for (const char c : text) {
     good = good && c >= '0' && c <= '9';
     if (good) number = number * 10 + static_cast<uint64_t>(c - '0');
-    good = good && number <= kMostWeight;
+    good = good && number <= kMaxPodWeight;
   }
   if (good && number != 0) {
     weight = static_cast<uint32_t>(number);
@@ -246,29 +244,32 @@ std::optional<Error> ReadMtu(const Value& config, Request& request) {
   return std::nullopt;
 }
 
-std::optional<Error> CheckLimit(const char* direction, uint64_t rate, uint64_t burst,
+std::optional<Error> CheckLimit(const char* direction, units::BitRate rate, units::BitCount burst,
                                 const Request& request) {
   // The highest burst, below 4 GiB - 1 bytes, as the reference plugin "bandwidth" has it. The burst
   // that CRI-O sets where a pod says nothing is the greatest that passes.
   constexpr uint64_t kBurstLimitBytes = UINT32_MAX;
   const char* rule = nullptr;
-  if (burst == 0 && rate != 0) rule = "if rate is set, burst must also be set";
-  if (rate == 0 && burst != 0) rule = "if burst is set, rate must also be set";
-  if (burst / 8 >= kBurstLimitBytes) rule = "burst cannot be more than 4GB";
+  if (burst.is_zero() && !rate.is_zero()) rule = "if rate is set, burst must also be set";
+  if (rate.is_zero() && !burst.is_zero()) rule = "if burst is set, rate must also be set";
+  if (burst.count() / 8 >= kBurstLimitBytes) rule = "burst cannot be more than 4GB";
   if (rule == nullptr) return std::nullopt;
   return Error{kInvalidConfig,
                std::string(direction) + " bandwidth of " + NameOfPod(request) + ": " + rule,
-               "rate is " + std::to_string(rate) + " bits a second, burst " +
-                   std::to_string(burst) + " bits"};
+               "rate is " + std::to_string(rate.count()) + " bits a second, burst " +
+                   std::to_string(burst.count()) + " bits"};
 }
 
 std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
   using Finder = const Value* (*)(const Value&, std::string_view);
-  Bandwidth& limits = request.options.bandwidth;
-  const std::pair<const char*, uint64_t*> fields[] = {{"ingressRate", &limits.ingress_rate},
-                                                      {"ingressBurst", &limits.ingress_burst},
-                                                      {"egressRate", &limits.egress_rate},
-                                                      {"egressBurst", &limits.egress_burst}};
+  uint64_t ingress_rate = 0;
+  uint64_t ingress_burst = 0;
+  uint64_t egress_rate = 0;
+  uint64_t egress_burst = 0;
+  const std::pair<const char*, uint64_t*> fields[] = {{"ingressRate", &ingress_rate},
+                                                      {"ingressBurst", &ingress_burst},
+                                                      {"egressRate", &egress_rate},
+                                                      {"egressBurst", &egress_burst}};
   const Value* source = &config;
   Finder find = &json::Find;
   const auto is_set = [&](const auto& field) { return find(*source, field.first) != nullptr; };
@@ -291,6 +292,11 @@ std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
     }
     *field = value->GetUint64();
   }
+  Bandwidth& limits = request.options.bandwidth;
+  limits = {.ingress_rate = units::BitRate(ingress_rate),
+            .ingress_burst = units::BitCount(ingress_burst),
+            .egress_rate = units::BitRate(egress_rate),
+            .egress_burst = units::BitCount(egress_burst)};
   if (const auto error =
           CheckLimit("ingress", limits.ingress_rate, limits.ingress_burst, request)) {
     return error;

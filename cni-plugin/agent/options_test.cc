@@ -26,6 +26,14 @@ Outcome Read(const std::string& config, const std::string& mac = "", const std::
   return {request.options, error};
 }
 
+Bandwidth Limits(uint64_t ingress_rate, uint64_t ingress_burst, uint64_t egress_rate,
+                 uint64_t egress_burst) {
+  return {.ingress_rate = units::BitRate(ingress_rate),
+          .ingress_burst = units::BitCount(ingress_burst),
+          .egress_rate = units::BitRate(egress_rate),
+          .egress_burst = units::BitCount(egress_burst)};
+}
+
 // Expects what an invalid option is answered with: code 7, with the key and the value.
 void ExpectRefused(const Outcome& outcome, const std::string& key, const std::string& value) {
   ASSERT_TRUE(outcome.error) << key << " " << value;
@@ -113,7 +121,7 @@ TEST(ReadOptions, AnMtuIsWithinWhatIpAndEthernetTake) {
 
 // Covers B24.
 TEST(ReadOptions, BandwidthKeysMatchInAnyCase) {
-  const Bandwidth want{10'000'000, 4294967295, 20'000'000, 4294967295};
+  const Bandwidth want = Limits(10'000'000, 4294967295, 20'000'000, 4294967295);
   EXPECT_EQ(Read(R"({"runtimeConfig":{"bandwidth":{"IngressRate":10000000,"IngressBurst":4294967295,
                      "EgressRate":20000000,"EgressBurst":4294967295}}})")
                 .options.bandwidth,
@@ -138,8 +146,9 @@ TEST(ReadOptions, BandwidthRulesAreThoseOfTheReference) {
   ExpectRefused(Read(with("\"8M\"", "8")), "egressRate", "8M");
   ExpectRefused(Read(R"({"runtimeConfig":{"bandwidth":[]}})"), "runtimeConfig.bandwidth", "[]");
   // These are the values that CRI-O and containerd put where a pod says nothing.
-  EXPECT_EQ(Read(with("8", "34359738359")).options.bandwidth.egress_burst, 34359738359U);
-  EXPECT_EQ(Read(with("8", "4294967295")).options.bandwidth, (Bandwidth{0, 0, 8, 4294967295}));
+  EXPECT_EQ(Read(with("8", "34359738359")).options.bandwidth.egress_burst,
+            units::BitCount(34359738359));
+  EXPECT_EQ(Read(with("8", "4294967295")).options.bandwidth, Limits(0, 0, 8, 4294967295));
   EXPECT_EQ(Read(with("0", "0")).options.bandwidth, Bandwidth());
 }
 
@@ -148,7 +157,7 @@ TEST(ReadOptions, TheAdministratorsBandwidthWins) {
   const Outcome outcome = Read(
       R"({"ingressRate":1,"ingressBurst":2,
           "runtimeConfig":{"bandwidth":{"ingressRate":8,"ingressBurst":8,"egressRate":8,"egressBurst":8}}})");
-  EXPECT_EQ(outcome.options.bandwidth, (Bandwidth{1, 2, 0, 0}));
+  EXPECT_EQ(outcome.options.bandwidth, Limits(1, 2, 0, 0));
   // The configuration's own keys are exact.
   EXPECT_EQ(Read(R"({"IngressRate":1,"IngressBurst":2})").options.bandwidth, Bandwidth());
 }

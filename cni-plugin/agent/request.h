@@ -1,8 +1,9 @@
-// The request of the runtime: the environment, and what config.h adds from standard input (CNI spec
-// 1.1.0, sections 2 and 3). Pure.
+// The request of the runtime: its environment, and the network configuration on standard input (CNI
+// spec 1.1.0, sections 1 to 3). Pure.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,10 +25,13 @@ inline constexpr const char* kNewestVersion = "1.1.0";
 // once.
 Expected<Request> ParseEnvironment(const Environment& environment);
 
-// Returns whether a text is a name of a container or network: "must start with an alphanumeric
-// character, optionally followed by any combination of one or more alphanumeric characters,
-// underscore (_), dot (.) or hyphen (-)".
-bool IsIdentifier(std::string_view text);
+// Reads the network configuration on standard input into `request`: fills in what `text` says; what
+// the error leaves unset is as it was. Unknown keys are passed over, and each verb reads only what
+// it uses: a DEL is kept from nothing by what only an ADD needs. Errors, in the order of the
+// reference plugins: code 6 (not a JSON object), 7 (no name), 1 (a version that the plugin does not
+// speak, or one that does not have this verb), then 7 for what else is malformed, naming key and
+// value, and 6 for a prevResult that cannot be read.
+std::optional<Error> ReadConfig(std::string_view text, Request& request);
 
 // Returns "prod/web" or, where the runtime does not say it, the container: for messages.
 std::string NameOfPod(const Request& request);

@@ -46,7 +46,7 @@ void PutIfAny(uint32_t field, std::string_view bytes, std::string& out) {
 
 std::string Encode(const PodReference& pod) {
   std::string out;
-  PutText(1, pod.namespace_name, out);
+  PutText(1, pod.pod_namespace, out);
   PutText(2, pod.name, out);
   PutText(3, pod.uid, out);
   return out;
@@ -54,10 +54,10 @@ std::string Encode(const PodReference& pod) {
 
 std::string Encode(const Bandwidth& bandwidth) {
   std::string out;
-  PutNumber(1, bandwidth.ingress_rate, out);
-  PutNumber(2, bandwidth.ingress_burst, out);
-  PutNumber(3, bandwidth.egress_rate, out);
-  PutNumber(4, bandwidth.egress_burst, out);
+  PutNumber(1, bandwidth.ingress_rate.count(), out);
+  PutNumber(2, bandwidth.ingress_burst.count(), out);
+  PutNumber(3, bandwidth.egress_rate.count(), out);
+  PutNumber(4, bandwidth.egress_burst.count(), out);
   return out;
 }
 
@@ -65,7 +65,8 @@ std::string Encode(const InternetOptions& internet) {
   std::string out;
   PutNumber(1, internet.ingress.count(), out);
   PutNumber(2, internet.egress.count(), out);
-  PutNumber(3, internet.weight, out);
+  // A weight of 1 is what the agent takes where none is said.
+  PutNumber(3, internet.weight == 1 ? 0 : internet.weight, out);
   return out;
 }
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cni-plugin/cni_error.h"
-#include "lib/units/quantity.h"
+#include "lib/cni_api/pod_options.h"
 
 namespace spoke::cni {
 
@@ -20,31 +20,6 @@ namespace spoke::cni {
 // the agent refuses a request with anything else.
 // VERSION is answered without the agent, and has no number there.
 enum class Verb : uint8_t { kVersion = 0, kAdd = 1, kDel = 2, kCheck = 3, kGc = 4, kStatus = 5 };
-
-struct PodReference {
-  std::string namespace_name;
-  std::string name;
-  std::string uid;
-
-  bool operator==(const PodReference&) const = default;
-};
-
-struct Bandwidth {
-  uint64_t ingress_rate = 0;   // The rate in bits a second.
-  uint64_t ingress_burst = 0;  // The burst in bits.
-  uint64_t egress_rate = 0;
-  uint64_t egress_burst = 0;
-
-  bool operator==(const Bandwidth&) const = default;
-};
-
-struct InternetOptions {
-  units::BitRate ingress;
-  units::BitRate egress;
-  uint32_t weight = 0;
-
-  bool operator==(const InternetOptions&) const = default;
-};
 
 struct Options {
   std::string mac;

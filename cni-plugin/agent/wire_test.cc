@@ -19,11 +19,12 @@ Request FullRequest() {
   request.netns = "/run/netns/é";
   request.plugin_version = "1.2.3";
   request.trace_parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-  request.options = {"0e:11:22:33:44:55",
-                     {"10.1.0.5", "fd00::5/128"},
-                     9000,
-                     {1, 2, 3, UINT64_MAX},
-                     {units::BitRate(4), units::BitRate(UINT64_MAX), 100}};
+  request.options = {
+      "0e:11:22:33:44:55",
+      {"10.1.0.5", "fd00::5/128"},
+      9000,
+      {units::BitRate(1), units::BitCount(2), units::BitRate(3), units::BitCount(UINT64_MAX)},
+      {units::BitRate(4), units::BitRate(UINT64_MAX), 100}};
   request.expected = Attachment{
       "spk1", "0a:00:00:00:00:01", "0e:00:00:00:00:01", 1500, {{"10.1.0.5/32", "169.254.1.1"}, {}}};
   request.valid = std::vector<AttachmentRef>{{"aaa", "eth0"}, {"bbb", "net1"}};

@@ -81,10 +81,10 @@ double LevelOf(double share, const std::vector<float>& demands, const Totals& to
 
 }  // namespace
 
-std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, double pool,
+std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, units::FractionalBitRate pool,
                                      std::span<const TeamDemands> demands) {
   CHECK(demands.size() == spec.teams.size(), "a team's demands stand where the team does");
-  pool = std::max(pool, 0.0) * (1 - kRounding);
+  pool = (1 - kRounding) * std::max(pool, units::FractionalBitRate());
   std::vector<Totals> totals;
   totals.reserve(demands.size());
   size_t most = 0;
@@ -92,41 +92,47 @@ std::vector<TeamAllocation> Allocate(const BudgetSpec& spec, double pool,
     totals.push_back(TotalsOf(team.by_node));
     most = std::max(most, team.by_node.size());
   }
-  const std::vector<double> bounds = TeamBounds(spec, pool);
+  const std::vector<units::FractionalBitRate> bounds = TeamBounds(spec, pool);
   std::vector<base::Claimant> claimants;
   claimants.reserve(demands.size());
   for (size_t i = 0; i < demands.size(); ++i) {
-    claimants.push_back({.demand = std::min(totals[i].sum, bounds[i]),
+    claimants.push_back({.demand = std::min(totals[i].sum, bounds[i].count()),
                          .weight = spec.teams[i].weight,
                          .min = static_cast<double>(spec.teams[i].min.count())});
   }
-  const std::vector<double> shares = base::WeightedMaxMin(pool, claimants);
+  const std::vector<double> shares = base::WeightedMaxMin(pool.count(), claimants);
   std::vector<float> scratch(most);
   std::vector<TeamAllocation> allocations(demands.size());
   for (size_t i = 0; i < demands.size(); ++i) {
-    allocations[i] = {shares[i], LevelOf(shares[i], demands[i].by_node, totals[i], scratch)};
+    const double level = LevelOf(shares[i], demands[i].by_node, totals[i], scratch);
+    allocations[i] = {units::FractionalBitRate(shares[i]), units::FractionalBitRate(level)};
   }
   return allocations;
 }
 
-std::vector<double> TeamBounds(const BudgetSpec& spec, double pool) {
+std::vector<units::FractionalBitRate> TeamBounds(const BudgetSpec& spec,
+                                                 units::FractionalBitRate pool) {
   double weights = 0;
   for (const BudgetTeam& team : spec.teams) weights += team.weight;
-  std::vector<double> bounds(spec.teams.size(), std::numeric_limits<double>::infinity());
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    const BudgetTeam& team = spec.teams[i];
-    if (!team.max.is_zero()) bounds[i] = static_cast<double>(team.max.count());
+  std::vector<units::FractionalBitRate> bounds;
+  bounds.reserve(spec.teams.size());
+  for (const BudgetTeam& team : spec.teams) {
+    double bound = std::numeric_limits<double>::infinity();
+    if (!team.max.is_zero()) bound = static_cast<double>(team.max.count());
     if (!spec.borrow) {
-      bounds[i] = std::min(
-          bounds[i], std::max(pool * team.weight / weights, static_cast<double>(team.min.count())));
+      const double part = pool.count() * team.weight / weights;
+      bound = std::min(bound, std::max(part, static_cast<double>(team.min.count())));
     }
+    bounds.emplace_back(bound);
   }
   return bounds;
 }
 
-double NodeLevel(double share, const std::vector<float>& demands) {
+units::FractionalBitRate NodeLevel(units::FractionalBitRate share,
+                                   const std::vector<float>& demands) {
   std::vector<float> scratch(demands.size());
-  return LevelOf(share * (1 - kRounding), demands, TotalsOf(demands), scratch);
+  return units::FractionalBitRate(
+      LevelOf(share.count() * (1 - kRounding), demands, TotalsOf(demands), scratch));
 }
 
 }  // namespace spoke::ipam

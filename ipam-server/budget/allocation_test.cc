@@ -13,6 +13,8 @@ namespace {
 
 using testing_support::Random;
 
+using Rate = units::FractionalBitRate;
+
 constexpr int kCases = 3000;
 constexpr double kExact = 1e-9;  // Parts of a pool.
 
@@ -28,9 +30,9 @@ double SlowLevel(double share, std::vector<float> demands) {
   return demands.empty() ? 0 : static_cast<double>(demands.back());
 }
 
-double UsedOf(double level, const std::vector<float>& demands) {
+double UsedOf(Rate level, const std::vector<float>& demands) {
   double sum = 0;
-  for (const float demand : demands) sum += std::min(static_cast<double>(demand), level);
+  for (const float demand : demands) sum += std::min(static_cast<double>(demand), level.count());
   return sum;
 }
 
@@ -86,24 +88,24 @@ TEST(NodeLevel, IsTheLevelThatSortingFinds) {
     for (float& demand : demands) demand = SomeDemand(random);
     const double sum = std::accumulate(demands.begin(), demands.end(), 0.0);
     const double share = sum * random.Fraction() * 1.2;
-    const double level = NodeLevel(share, demands);
-    ASSERT_NEAR(level, SlowLevel(share, demands), std::max(1.0, level) * kExact);
+    const Rate level = NodeLevel(Rate(share), demands);
+    ASSERT_NEAR(level.count(), SlowLevel(share, demands), std::max(1.0, level.count()) * kExact);
     ASSERT_LE(UsedOf(level, demands), share * (1 + 1e-15));
   }
 }
 
 TEST(NodeLevel, IsTheHighestDemandWhenAllFit) {
-  EXPECT_EQ(NodeLevel(100, {1, 7, 3}), 7);
-  EXPECT_EQ(NodeLevel(100, {}), 0);
-  EXPECT_EQ(NodeLevel(0, {1, 2}), 0);
-  EXPECT_NEAR(NodeLevel(6, {1, 7, 3}), 2.5, 1e-9);
+  EXPECT_EQ(NodeLevel(Rate(100), {1, 7, 3}).count(), 7);
+  EXPECT_EQ(NodeLevel(Rate(100), {}).count(), 0);
+  EXPECT_EQ(NodeLevel(Rate(0), {1, 2}).count(), 0);
+  EXPECT_NEAR(NodeLevel(Rate(6), {1, 7, 3}).count(), 2.5, 1e-9);
 }
 
 TEST(Allocate, NeverGivesMoreThanThePool) {
   Random random;
   for (int i = 0; i < kCases; ++i) {
     const Case made = SomeCase(random);
-    ASSERT_LE(Used(made, Allocate(made.spec, made.pool, made.demands)), made.pool);
+    ASSERT_LE(Used(made, Allocate(made.spec, Rate(made.pool), made.demands)), made.pool);
   }
 }
 
@@ -111,12 +113,12 @@ TEST(Allocate, KeepsMinAndMax) {
   Random random;
   for (int i = 0; i < kCases; ++i) {
     const Case made = SomeCase(random);
-    const auto allocations = Allocate(made.spec, made.pool, made.demands);
+    const auto allocations = Allocate(made.spec, Rate(made.pool), made.demands);
     double mins = 0;
     for (size_t j = 0; j < allocations.size(); ++j) {
       const BudgetTeam& team = made.spec.teams[j];
       if (!team.max.is_zero()) {
-        ASSERT_LE(allocations[j].share, static_cast<double>(team.max.count()));
+        ASSERT_LE(allocations[j].share.count(), static_cast<double>(team.max.count()));
       }
       mins += std::min(static_cast<double>(team.min.count()), SumOf(made.demands[j]));
     }
@@ -124,7 +126,7 @@ TEST(Allocate, KeepsMinAndMax) {
     for (size_t j = 0; j < allocations.size(); ++j) {
       const double least =
           std::min(static_cast<double>(made.spec.teams[j].min.count()), SumOf(made.demands[j]));
-      ASSERT_GE(allocations[j].share, least * (1 - kExact));
+      ASSERT_GE(allocations[j].share.count(), least * (1 - kExact));
     }
   }
 }
@@ -133,11 +135,11 @@ TEST(Allocate, LeavesNothingUnusedThatSomebodyWantsAndMayHave) {
   Random random;
   for (int i = 0; i < kCases; ++i) {
     const Case made = SomeCase(random);
-    const auto allocations = Allocate(made.spec, made.pool, made.demands);
-    const std::vector<double> bounds = TeamBounds(made.spec, made.pool);
+    const auto allocations = Allocate(made.spec, Rate(made.pool), made.demands);
+    const std::vector<Rate> bounds = TeamBounds(made.spec, Rate(made.pool));
     double wanted = 0;
     for (size_t j = 0; j < bounds.size(); ++j) {
-      wanted += std::min(bounds[j], SumOf(made.demands[j]));
+      wanted += std::min(bounds[j].count(), SumOf(made.demands[j]));
     }
     ASSERT_NEAR(Used(made, allocations), std::min(wanted, made.pool),
                 std::max(made.pool, 1.0) * kExact);
@@ -148,21 +150,22 @@ TEST(Allocate, GivesTeamsTheirWeightedMaxMinShares) {
   Random random;
   for (int i = 0; i < kCases; ++i) {
     const Case made = SomeCase(random);
-    const auto allocations = Allocate(made.spec, made.pool, made.demands);
-    const std::vector<double> bounds = TeamBounds(made.spec, made.pool);
+    const auto allocations = Allocate(made.spec, Rate(made.pool), made.demands);
+    const std::vector<Rate> bounds = TeamBounds(made.spec, Rate(made.pool));
     // A team above its min that does not get all it could use has a level (share for its weight)
     // that no other team above its min exceeds.
     double lowest = std::numeric_limits<double>::infinity();
     for (size_t j = 0; j < bounds.size(); ++j) {
-      const double could = std::min(bounds[j], SumOf(made.demands[j]));
-      if (allocations[j].share < could * (1 - kExact)) {
-        lowest = std::min(lowest, allocations[j].share / made.spec.teams[j].weight);
+      const double could = std::min(bounds[j].count(), SumOf(made.demands[j]));
+      if (allocations[j].share.count() < could * (1 - kExact)) {
+        lowest = std::min(lowest, allocations[j].share.count() / made.spec.teams[j].weight);
       }
     }
     for (size_t j = 0; j < bounds.size(); ++j) {
       const BudgetTeam& team = made.spec.teams[j];
-      if (allocations[j].share <= static_cast<double>(team.min.count()) * (1 + kExact)) continue;
-      ASSERT_LE(allocations[j].share / team.weight, lowest * (1 + kExact) + 1e-3);
+      if (allocations[j].share.count() <= static_cast<double>(team.min.count()) * (1 + kExact))
+        continue;
+      ASSERT_LE(allocations[j].share.count() / team.weight, lowest * (1 + kExact) + 1e-3);
     }
   }
 }
@@ -172,11 +175,11 @@ TEST(Allocate, GivesNobodyLessOfALargerPool) {
   for (int i = 0; i < kCases; ++i) {
     const Case made = SomeCase(random);
     const double larger = made.pool * (1 + random.Fraction());
-    const auto before = Allocate(made.spec, made.pool, made.demands);
-    const auto after = Allocate(made.spec, larger, made.demands);
+    const auto before = Allocate(made.spec, Rate(made.pool), made.demands);
+    const auto after = Allocate(made.spec, Rate(larger), made.demands);
     for (size_t j = 0; j < before.size(); ++j) {
-      ASSERT_GE(after[j].share, before[j].share * (1 - kExact) - 1e-3);
-      ASSERT_GE(after[j].level, before[j].level * (1 - kExact) - 1e-3);
+      ASSERT_GE(after[j].share.count(), before[j].share.count() * (1 - kExact) - 1e-3);
+      ASSERT_GE(after[j].level.count(), before[j].level.count() * (1 - kExact) - 1e-3);
     }
   }
 }
@@ -191,12 +194,12 @@ TEST(Allocate, DoesNotDependOnTheOrderOfTeamsOrNodes) {
     for (TeamDemands& team : turned.demands) {
       std::reverse(team.by_node.begin(), team.by_node.end());
     }
-    const auto one = Allocate(made.spec, made.pool, made.demands);
-    auto other = Allocate(turned.spec, turned.pool, turned.demands);
+    const auto one = Allocate(made.spec, Rate(made.pool), made.demands);
+    auto other = Allocate(turned.spec, Rate(turned.pool), turned.demands);
     std::reverse(other.begin(), other.end());
     for (size_t j = 0; j < one.size(); ++j) {
-      ASSERT_NEAR(one[j].share, other[j].share, std::max(made.pool, 1.0) * kExact);
-      ASSERT_NEAR(one[j].level, other[j].level, std::max(made.pool, 1.0) * kExact);
+      ASSERT_NEAR(one[j].share.count(), other[j].share.count(), std::max(made.pool, 1.0) * kExact);
+      ASSERT_NEAR(one[j].level.count(), other[j].level.count(), std::max(made.pool, 1.0) * kExact);
     }
   }
 }
@@ -206,16 +209,16 @@ TEST(Allocate, GivesOthersNothingWhenTeamsMayNotBorrow) {
   spec.teams = {{.name = "*", .weight = 1}, {.name = "a", .weight = 3}, {.name = "b", .weight = 1}};
   const std::vector<TeamDemands> demands{{{1000}}, {{1000}}, {{}}};
   spec.borrow = false;
-  auto allocations = Allocate(spec, 500, demands);
-  EXPECT_NEAR(allocations[0].share, 100, 1e-6);
-  EXPECT_NEAR(allocations[1].share, 300, 1e-6);
+  auto allocations = Allocate(spec, Rate(500), demands);
+  EXPECT_NEAR(allocations[0].share.count(), 100, 1e-6);
+  EXPECT_NEAR(allocations[1].share.count(), 300, 1e-6);
   spec.teams[0].min = units::BitRate(150);
-  allocations = Allocate(spec, 500, demands);
-  EXPECT_NEAR(allocations[0].share, 150, 1e-6);
+  allocations = Allocate(spec, Rate(500), demands);
+  EXPECT_NEAR(allocations[0].share.count(), 150, 1e-6);
   spec.borrow = true;
-  allocations = Allocate(spec, 500, demands);
-  EXPECT_NEAR(allocations[0].share, 150, 1e-6);
-  EXPECT_NEAR(allocations[1].share, 350, 1e-6);
+  allocations = Allocate(spec, Rate(500), demands);
+  EXPECT_NEAR(allocations[0].share.count(), 150, 1e-6);
+  EXPECT_NEAR(allocations[1].share.count(), 350, 1e-6);
 }
 
 TEST(Allocate, HoldsWithDemandsAsLargeAsTheyCome) {
@@ -224,9 +227,9 @@ TEST(Allocate, HoldsWithDemandsAsLargeAsTheyCome) {
   std::vector<TeamDemands> demands(2);
   demands[0].by_node.assign(7500, 1e12F);
   demands[1].by_node.assign(7500, 1.0F);
-  const auto allocations = Allocate(spec, 1e12, demands);
-  EXPECT_NEAR(allocations[1].share, 7500, 1e-3);
-  EXPECT_NEAR(allocations[0].level, (1e12 - 7500) / 7500, 1);
+  const auto allocations = Allocate(spec, Rate(1e12), demands);
+  EXPECT_NEAR(allocations[1].share.count(), 7500, 1e-3);
+  EXPECT_NEAR(allocations[0].level.count(), (1e12 - 7500) / 7500, 1);
 }
 
 }  // namespace

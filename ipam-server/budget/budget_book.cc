@@ -22,7 +22,7 @@ TeamStanding StandingOf(const LedgerTeam& team) {
           .weight = team.spec.weight,
           .min = team.spec.min,
           .max = team.spec.max,
-          .fair = static_cast<uint64_t>(team.fair)};
+          .fair = units::BitRate(static_cast<uint64_t>(team.fair.count()))};
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ bool BudgetBook::MustHear(const LedgerNode& node, absl::Time now) const {
   if (node.answered == 0) return true;
   absl::Duration grant = absl::InfiniteDuration();
   for (const LedgerEntry* entry : node.entries) {
-    if (entry->sent_rate > 0) grant = std::min(grant, entry->ledger->spec().grant);
+    if (!entry->sent_rate.is_zero()) grant = std::min(grant, entry->ledger->spec().grant);
   }
   return now - node.granted_from >= grant * RenewPart(node.number);
 }
@@ -121,7 +121,7 @@ node_api::BudgetGrants BudgetBook::Send(LedgerNode& node, absl::Time now) {
   node_api::BudgetGrants grants{.sequence = node.sent - node.stream_base, .answers = node.reported};
   for (LedgerEntry* entry : node.entries) {
     entry->ledger->OnSent(*entry);
-    if (entry->grant == 0) continue;
+    if (entry->grant.is_zero()) continue;
     const BudgetSpec& spec = entry->ledger->spec();
     grants.grants.push_back(
         {spec.name, entry->team->spec.name, entry->grant, entry->grant_connections, spec.grant});
@@ -141,9 +141,9 @@ std::vector<std::pair<BudgetBook::NodeNumber, node_api::BudgetGrants>> BudgetBoo
   return messages;
 }
 
-uint64_t BudgetBook::Committed(std::string_view budget, absl::Time now) const {
+units::BitRate BudgetBook::Committed(std::string_view budget, absl::Time now) const {
   const BudgetLedger* ledger = Find(budget);
-  if (ledger == nullptr) return 0;
+  if (ledger == nullptr) return {};
   return ledger->BelievedAt(now) + ledger->UnknownAt(now) + ledger->Floors();
 }
 
@@ -159,7 +159,7 @@ std::vector<BudgetStanding> BudgetBook::Standings(absl::Time now) const {
       if (!team->retired) standing.teams.push_back(StandingOf(*team));
     }
     for (const auto& entry : ledger->entries()) {
-      const uint64_t believed = ledger->BelievedOf(*entry, now);
+      const units::BitRate believed = ledger->BelievedOf(*entry, now);
       standing.usage += entry->usage;
       standing.granted += believed;
       if (entry->team->retired) continue;

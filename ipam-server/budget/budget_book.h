@@ -32,11 +32,11 @@ struct TeamStanding {
   double weight = 1;
   units::BitRate min;
   units::BitRate max;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t granted = 0;
-  uint64_t fair = 0;  // Its share if all were settled.
-  uint64_t throttled = 0;
+  units::BitRate usage = {};
+  units::BitRate demand = {};
+  units::BitRate granted = {};
+  units::BitRate fair = {};  // Its share if all were settled.
+  units::BitRate throttled = {};
   uint32_t connections = 0;
   uint32_t refused_connections = 0;
   uint32_t nodes = 0;  // The nodes that report it.
@@ -44,11 +44,11 @@ struct TeamStanding {
 
 struct BudgetStanding {
   BudgetSpec spec;
-  uint64_t usage = 0;
-  uint64_t granted = 0;     // The known grants, at their largest.
-  uint64_t unknown = 0;     // Maybe held by nodes that were not heard since the start.
-  uint64_t floors = 0;      // The rate set apart for floors.
-  absl::Duration learning;  // The time left; zero: over.
+  units::BitRate usage = {};
+  units::BitRate granted = {};  // The known grants, at their largest.
+  units::BitRate unknown = {};  // Maybe held by nodes that were not heard since the start.
+  units::BitRate floors = {};   // The rate set apart for floors.
+  absl::Duration learning;      // The time left; zero: over.
   std::vector<TeamStanding> teams;
 };
 
@@ -56,11 +56,11 @@ struct NodeBudgetStanding {
   uint64_t node = 0;
   std::string budget;
   std::string team;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t granted = 0;
-  uint64_t believed = 0;  // The most that the node may think it has.
-  absl::Duration age;     // The last report's age.
+  units::BitRate usage = {};
+  units::BitRate demand = {};
+  units::BitRate granted = {};
+  units::BitRate believed = {};  // The most that the node may think it has.
+  absl::Duration age;            // The last report's age.
 };
 
 class BudgetLedger;
@@ -114,9 +114,9 @@ class BudgetBook {
   static constexpr absl::Duration kQuick = absl::Milliseconds(100);
   std::vector<std::pair<NodeNumber, node_api::BudgetGrants>> Decide(absl::Time now);
 
-  // Returns the most that nodes may believe they have, with the floors: the law's left side. Bits a
-  // second; 0: there is no such budget.
-  uint64_t Committed(std::string_view budget, absl::Time now) const;
+  // Returns the most that nodes may believe they have, with the floors: the law's left side.
+  // Zero: there is no such budget.
+  units::BitRate Committed(std::string_view budget, absl::Time now) const;
 
   std::vector<BudgetStanding> Standings(absl::Time now) const;
   // Returns the nodes' standings in order. Empty `team`: all teams. Nothing without such a budget.

@@ -15,11 +15,14 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kMbit = 1'000'000;
+using units::BitRate;
+
+constexpr BitRate kMbit{1'000'000};
+constexpr BitRate kSome{1};    // Any rate that was throttled says that pods were held back.
 constexpr uint64_t kFar = 99;  // A node that never says anything.
 
 BudgetSpec SomeBudget() {
-  BudgetSpec spec{.name = "internet", .capacity = units::BitRate(1000 * kMbit)};
+  BudgetSpec spec{.name = "internet", .capacity = 1000 * kMbit};
   spec.teams = {{.name = "*"}, {.name = "a"}, {.name = "b"}};
   spec.floor_part = 0.1;
   spec.floor_nodes = 100;
@@ -50,21 +53,21 @@ class BudgetBookTest : public ::testing::Test {
     nodes_[node].grants.sequence = 0;
   }
 
-  uint64_t Held(uint64_t node, const std::string& team) {
+  BitRate Held(uint64_t node, const std::string& team) {
     for (const node_api::BudgetGrant& grant : nodes_[node].grants.grants) {
       if (grant.team == team) return grant.rate;
     }
-    return 0;
+    return {};
   }
 
   // The node wants so much for the team, and says what it applies.
-  bool Report(uint64_t node, const std::string& team, uint64_t demand, uint64_t throttled = 0) {
+  bool Report(uint64_t node, const std::string& team, BitRate demand, BitRate throttled = {}) {
     Node& of = nodes_[node];
     node_api::BudgetReport report{.sequence = ++of.sequence, .applied = of.grants.sequence};
     if (!team.empty()) {
       report.uses.push_back({.budget = "internet",
                              .team = team,
-                             .usage = demand * 10 / 11,
+                             .usage = 10 * demand / 11,
                              .demand = demand,
                              .held = Held(node, team),
                              .throttled = throttled});
@@ -78,7 +81,7 @@ class BudgetBookTest : public ::testing::Test {
     for (const auto& [node, grants] : messages) {
       if (node != deaf) nodes_[node].grants = grants;
     }
-    EXPECT_LE(book_->Committed("internet", now_), spec_.capacity.count());
+    EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
     return messages.size();
   }
 
@@ -95,9 +98,9 @@ class LearnedBookTest : public BudgetBookTest {
  protected:
   void SetUp() override {
     BudgetBookTest::SetUp();
-    for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
+    for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", {});
     Decide();
-    EXPECT_EQ(book_->Standings(now_)[0].unknown, 0U);
+    EXPECT_EQ(book_->Standings(now_)[0].unknown, BitRate());
   }
 };
 
@@ -105,36 +108,36 @@ TEST_F(LearnedBookTest, GrantsWhatIsAskedForWhenThereIsEnough) {
   Report(1, "a", 100 * kMbit);
   Report(2, "b", 200 * kMbit);
   EXPECT_EQ(Decide(), 2U);
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 100e6, 1e3);
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 200e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 100e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 200e6, 1e3);
   EXPECT_EQ(nodes_[1].grants.answers, 2U);
   EXPECT_EQ(nodes_[1].grants.grants[0].duration, spec_.grant);
 }
 
 TEST_F(LearnedBookTest, SharesBetweenTeamsWhenThereIsNotEnough) {
-  Report(1, "a", 5000 * kMbit, 1);
-  Report(2, "b", 5000 * kMbit, 1);
-  Report(3, "b", 5000 * kMbit, 1);
+  Report(1, "a", 5000 * kMbit, kSome);
+  Report(2, "b", 5000 * kMbit, kSome);
+  Report(3, "b", 5000 * kMbit, kSome);
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e3);
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 225e6, 1e3);
-  EXPECT_NEAR(static_cast<double>(Held(3, "b")), 225e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 450e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 225e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(3, "b").count()), 225e6, 1e3);
 }
 
 TEST_F(LearnedBookTest, AGrantGrowsOnlyOnceTheOtherIsAppliedAsLess) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
-  Report(1, "a", 900 * kMbit, 1);
-  EXPECT_TRUE(Report(2, "b", 900 * kMbit, 1));
+  Report(1, "a", 900 * kMbit, kSome);
+  EXPECT_TRUE(Report(2, "b", 900 * kMbit, kSome));
   Pass(absl::Seconds(1));
   Decide();
   // The first is told to have half, and counts for all of it until it says so.
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 450e6, 1e3);
   EXPECT_LT(Held(2, "b"), kMbit);
-  EXPECT_TRUE(Report(1, "a", 900 * kMbit, 1));
+  EXPECT_TRUE(Report(1, "a", 900 * kMbit, kSome));
   Pass(absl::Seconds(1));
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 450e6, 1e3);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 450e6, 1e3);
 }
 
 TEST_F(LearnedBookTest, WhatIsFreeGoesFirstToThoseThatHaveTheLeastOfTheirShare) {
@@ -145,11 +148,11 @@ TEST_F(LearnedBookTest, WhatIsFreeGoesFirstToThoseThatHaveTheLeastOfTheirShare) 
   Decide();
   Report(3, "b", 540 * kMbit);
   // 60 are free, since what the third node has above its share it has not given back.
-  Report(1, "a", 400 * kMbit, 1);
-  Report(2, "a", 50 * kMbit, 1);
+  Report(1, "a", 400 * kMbit, kSome);
+  Report(2, "a", 50 * kMbit, kSome);
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 320e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 40e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 320e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a").count()), 40e6, 1e5);
 }
 
 TEST_F(LearnedBookTest, WhatIsFreeDoesNotWaitForThoseThatHaveJustBeenTold) {
@@ -157,45 +160,45 @@ TEST_F(LearnedBookTest, WhatIsFreeDoesNotWaitForThoseThatHaveJustBeenTold) {
   Report(3, "b", 700 * kMbit);
   Report(4, "b", 100 * kMbit);
   Decide();
-  Report(1, "a", 200 * kMbit, 1);
-  Report(2, "a", 200 * kMbit, 1);
+  Report(1, "a", 200 * kMbit, kSome);
+  Report(2, "a", 200 * kMbit, kSome);
   Decide(/*deaf=*/3);
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a").count()), 50e6, 1e5);
   book_->OnNodeGone(4);
-  Report(2, "a", 200 * kMbit, 1);
+  Report(2, "a", 200 * kMbit, kSome);
   Pass(BudgetBook::kQuick);
   Decide(/*deaf=*/3);
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 50e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(Held(2, "a")), 150e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 50e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(2, "a").count()), 150e6, 1e5);
 }
 
 TEST_F(LearnedBookTest, ANodeThatConnectsAgainKeepsItsShareBeforeItReports) {
   for (int round = 0; round < 3; ++round) {
-    Report(1, "a", 2000 * kMbit, 1);
-    Report(2, "a", 2000 * kMbit, 1);
-    Report(3, "b", 2000 * kMbit, 1);
+    Report(1, "a", 2000 * kMbit, kSome);
+    Report(2, "a", 2000 * kMbit, kSome);
+    Report(3, "b", 2000 * kMbit, kSome);
     Pass(absl::Seconds(1));
     Decide();
   }
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 225e6, 1e5);
   Connect(2);
-  Report(1, "a", 2000 * kMbit, 1);
-  Report(3, "b", 2000 * kMbit, 1);
+  Report(1, "a", 2000 * kMbit, kSome);
+  Report(3, "b", 2000 * kMbit, kSome);
   Pass(absl::Seconds(1));
   EXPECT_EQ(Decide(), 0U);
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 225e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(Held(3, "b")), 450e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 225e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(Held(3, "b").count()), 450e6, 1e5);
 }
 
 TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsGrantUntilItHasDecayed) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   const absl::Duration certain = (spec_.grant + spec_.hold) * 1.01;
   const absl::Time since = now_;
   while (now_ < since + certain - absl::Seconds(1)) {
     Pass(absl::Seconds(5));
-    Report(2, "b", 900 * kMbit, 1);
+    Report(2, "b", 900 * kMbit, kSome);
     EXPECT_EQ(nodes_[1].grants.sequence, 1U);
     Decide(/*deaf=*/1);
     if (now_ < since + certain) {
@@ -204,48 +207,48 @@ TEST_F(LearnedBookTest, ANodeThatIsSilentKeepsItsGrantUntilItHasDecayed) {
   }
   for (int i = 0; i < 40; ++i) {
     Pass(absl::Seconds(5));
-    Report(2, "b", 900 * kMbit, 1);
+    Report(2, "b", 900 * kMbit, kSome);
     Decide(1);
   }
   EXPECT_GT(Held(2, "b"), 850 * kMbit);
 }
 
 TEST_F(LearnedBookTest, ANodeThatIsGoneFreesItsGrantAtOnce) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   book_->OnNodeGone(1);
-  Report(2, "b", 900 * kMbit, 1);
+  Report(2, "b", 900 * kMbit, kSome);
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 900e6, 1e4);
 }
 
 TEST_F(LearnedBookTest, WhatWasSentBeforeAStreamCountsUntilTheNodeAppliesSomethingOfIt) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide(/*deaf=*/1);  // It may have it or not.
   Connect(1);
-  Report(1, "a", 0);
-  Report(2, "b", 900 * kMbit, 1);
+  Report(1, "a", {});
+  Report(2, "b", 900 * kMbit, kSome);
   Decide();
   EXPECT_LT(Held(2, "b"), kMbit);
   EXPECT_EQ(nodes_[1].grants.sequence, 1U);  // It is answered, so that it can say so.
-  Report(1, "a", 0);
+  Report(1, "a", {});
   Pass(absl::Seconds(1));
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 900e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 900e6, 1e4);
 }
 
 TEST_F(LearnedBookTest, GrantsWhatIsLeftToThoseThatAreHeldBack) {
-  Report(1, "a", 10 * kMbit, 1);
+  Report(1, "a", 10 * kMbit, kSome);
   Report(2, "b", 10 * kMbit);
   Decide();
   EXPECT_GT(Held(1, "a"), 800 * kMbit);
-  EXPECT_NEAR(static_cast<double>(Held(2, "b")), 10e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(Held(2, "b").count()), 10e6, 1e4);
 }
 
 TEST_F(LearnedBookTest, GrantsNothingBeyondATeamsMax) {
-  spec_.teams[1].max = units::BitRate(50 * kMbit);
+  spec_.teams[1].max = 50 * kMbit;
   book_->SetBudgets({spec_});
-  Report(1, "a", 10 * kMbit, 1);
+  Report(1, "a", 10 * kMbit, kSome);
   Decide();
   EXPECT_LE(Held(1, "a"), 50 * kMbit);
   EXPECT_GT(Held(1, "a"), 45 * kMbit);
@@ -254,7 +257,7 @@ TEST_F(LearnedBookTest, GrantsNothingBeyondATeamsMax) {
 TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheGrantIsTwoFifthsOver) {
   Report(1, "a", 100 * kMbit);
   Decide();
-  const uint64_t before = Held(1, "a");
+  const BitRate before = Held(1, "a");
   int messages = 0;
   absl::Duration renewed;
   for (int i = 1; i <= 10; ++i) {
@@ -273,48 +276,48 @@ TEST_F(LearnedBookTest, SaysNothingOfSmallChangesUntilTheGrantIsTwoFifthsOver) {
 TEST_F(LearnedBookTest, AnOldReportIsNothing) {
   Report(1, "a", 100 * kMbit);
   nodes_[1].sequence = 0;
-  EXPECT_FALSE(Report(1, "a", 900 * kMbit, 1));
+  EXPECT_FALSE(Report(1, "a", 900 * kMbit, kSome));
   EXPECT_EQ(book_->Standings(now_)[0].teams[1].demand, 100 * kMbit);
 }
 
 TEST_F(LearnedBookTest, WhatANodeCannotHaveAppliedIsNoAnswer) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   book_->OnReport(1, {.sequence = 50, .applied = 1000}, now_);
   EXPECT_GE(book_->Committed("internet", now_), 900 * kMbit);
 }
 
 TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
-  const uint64_t most = ~uint64_t{0};
+  constexpr BitRate most(~uint64_t{0});
   book_->OnReport(1,
                   {.sequence = 7,
-                   .applied = most,
+                   .applied = most.count(),
                    .uses = {{"internet", "a", most, most, most, most, 1, 1, 1},
                             {"internet", "nobody", most, most, most, most, 1, 1, 1},
                             {"nothing", "a", most, most, most, most, 1, 1, 1}}},
                   now_);
   Report(2, "b", 10 * kMbit);
   book_->Decide(now_);
-  EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity.count());
-  book_->OnReport(1, {.sequence = most, .applied = 1}, now_);
+  EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity);
+  book_->OnReport(1, {.sequence = most.count(), .applied = 1}, now_);
   book_->Decide(now_);
 }
 
 TEST_F(LearnedBookTest, ALowerCapacityHoldsOnceGrantsHaveBeenTakenBack) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
-  spec_.capacity = units::BitRate(500 * kMbit);
+  spec_.capacity = 500 * kMbit;
   book_->SetBudgets({spec_});
-  EXPECT_GT(book_->Committed("internet", now_), spec_.capacity.count());
+  EXPECT_GT(book_->Committed("internet", now_), spec_.capacity);
   Pass(absl::Seconds(1));
   nodes_[1].grants = book_->Decide(now_).at(0).second;
   EXPECT_LE(Held(1, "a"), 450 * kMbit);
-  Report(1, "a", 900 * kMbit, 1);
-  EXPECT_LE(book_->Committed("internet", now_), spec_.capacity.count());
+  Report(1, "a", 900 * kMbit, kSome);
+  EXPECT_LE(book_->Committed("internet", now_), spec_.capacity);
 }
 
 TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   book_->SetBudgets({});
   EXPECT_THAT(book_->Standings(now_), IsEmpty());
@@ -323,25 +326,25 @@ TEST_F(LearnedBookTest, ABudgetThatIsGoneTakesEverythingBack) {
   EXPECT_THAT(nodes_[1].grants.grants, IsEmpty());
   // The same budget would begin with what the node has until the node has said so.
   EXPECT_GT(book_->Committed("internet", now_), 900 * kMbit);
-  Report(1, "", 0);
+  Report(1, "", {});
   Decide();
-  EXPECT_EQ(book_->Committed("internet", now_), 0U);
+  EXPECT_EQ(book_->Committed("internet", now_), BitRate());
 }
 
 TEST_F(LearnedBookTest, TeamsThatAreGoneFreeTheirGrantsWhenNodesSaySo) {
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   spec_.teams.erase(spec_.teams.begin() + 1);
   book_->SetBudgets({spec_});
-  Report(1, "*", 900 * kMbit, 1);
+  Report(1, "*", 900 * kMbit, kSome);
   Pass(absl::Seconds(1));
   Decide();
   EXPECT_LT(Held(1, "*"), kMbit);
-  EXPECT_EQ(Held(1, "a"), 0U);
-  Report(1, "*", 900 * kMbit, 1);
+  EXPECT_EQ(Held(1, "a"), BitRate());
+  Report(1, "*", 900 * kMbit, kSome);
   Pass(absl::Seconds(1));
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(1, "*")), 900e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(Held(1, "*").count()), 900e6, 1e4);
 }
 
 TEST_F(LearnedBookTest, ConnectionsAreSharedAsRatesAre) {
@@ -383,10 +386,10 @@ TEST_F(LearnedBookTest, ShowsNodesInTheirOrder) {
 
 TEST_F(BudgetBookTest, GrantsNothingThatSomebodyUnheardMayHave) {
   Start({1, 2, 3, kFar});
-  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, 1);
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "a", 100 * kMbit, kSome);
   EXPECT_EQ(Decide(), 3U);  // These are answers, so that nodes can say what they apply.
-  EXPECT_EQ(Held(1, "a"), 0U);
-  EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - 1);
+  EXPECT_EQ(Held(1, "a"), BitRate());
+  EXPECT_EQ(book_->Standings(now_)[0].unknown, 900 * kMbit - BitRate(1));
   EXPECT_GT(book_->Standings(now_)[0].learning, spec_.grant + spec_.hold);
   book_->OnNodeGone(kFar);
   Pass(absl::Seconds(1));
@@ -400,30 +403,30 @@ TEST_F(BudgetBookTest, WhatNodesReportAsHeldIsKnownFromThenOn) {
   Start({1, 2, 3, kFar});
   Report(1, "a", 600 * kMbit);
   const BudgetStanding standing = book_->Standings(now_)[0];
-  EXPECT_EQ(standing.unknown, 300 * kMbit - 1);
+  EXPECT_EQ(standing.unknown, 300 * kMbit - BitRate(1));
   EXPECT_EQ(standing.granted, 600 * kMbit);
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 600e6, 1e4);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 600e6, 1e4);
 }
 
 TEST_F(BudgetBookTest, WithoutKnowingWhoThereIsOnlyTimeEndsTheLearning) {
   book_ = std::make_unique<BudgetBook>(now_);
   book_->SetBudgets({spec_});
   Connect(1);
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
-  EXPECT_EQ(Held(1, "a"), 0U);
+  EXPECT_EQ(Held(1, "a"), BitRate());
   Pass((spec_.grant + spec_.hold) * 1.01 + spec_.half_life * 1.02);
-  Report(1, "a", 900 * kMbit, 1);
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
-  EXPECT_NEAR(static_cast<double>(Held(1, "a")), 450e6, 1e6);
+  EXPECT_NEAR(static_cast<double>(Held(1, "a").count()), 450e6, 1e6);
   Pass(spec_.half_life * 10);
   EXPECT_EQ(book_->Standings(now_)[0].learning, absl::ZeroDuration());
 }
 
 TEST_F(BudgetBookTest, AShorterHoldIsNotReliedUpon) {
-  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", 0);
-  Report(1, "a", 900 * kMbit, 1);
+  for (const uint64_t node : {1U, 2U, 3U}) Report(node, "", {});
+  Report(1, "a", 900 * kMbit, kSome);
   Decide();
   spec_.hold = absl::Seconds(10);
   spec_.half_life = absl::Seconds(1);

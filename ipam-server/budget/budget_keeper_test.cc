@@ -14,8 +14,10 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr uint64_t kMbit = 1'000'000;
-constexpr uint64_t kCapacity = 100 * kMbit;
+using units::BitRate;
+
+constexpr BitRate kMbit{1'000'000};
+constexpr BitRate kCapacity = 100 * kMbit;
 
 const NodeKey kNode1{"node1", "vm-1"};
 const NodeKey kNode2{"node2", "vm-2"};
@@ -57,9 +59,7 @@ class BudgetKeeperTest : public testing::Test {
   }
 
   static BudgetSpec Internet() {
-    return {.name = "internet",
-            .capacity = units::BitRate(kCapacity),
-            .teams = {{.name = kOtherTeams}}};
+    return {.name = "internet", .capacity = kCapacity, .teams = {{.name = kOtherTeams}}};
   }
   void Report(const NodeKey& node, SessionId session, uint64_t sequence, node_api::BudgetUse use) {
     use.budget = "internet";
@@ -67,11 +67,11 @@ class BudgetKeeperTest : public testing::Test {
     keeper_.OnReport(node, session, {.sequence = sequence, .applied = 0, .uses = {use}});
   }
   // Decides, and returns what the last grants of `session` come to, if any were sent.
-  std::optional<uint64_t> Decided(SessionId session) {
+  std::optional<BitRate> Decided(SessionId session) {
     keeper_.Decide(agents_, log_);
     const std::vector<node_api::BudgetGrants> sent = agents_.Take(session);
     if (sent.empty()) return std::nullopt;
-    uint64_t rate = 0;
+    BitRate rate;
     for (const node_api::BudgetGrant& grant : sent.back().grants) rate += grant.rate;
     return rate;
   }
@@ -113,10 +113,10 @@ TEST_F(BudgetKeeperTest, GrantsGoToTheNewestSessionOnly) {
 
 TEST_F(BudgetKeeperTest, NothingIsSentToWhoIsAwayAndItKeepsWhatItHas) {
   Report(kNode1, 1, 1, {.demand = 90 * kMbit});
-  const uint64_t first = Decided(1).value();
+  const BitRate first = Decided(1).value();
   keeper_.OnStreamEnd(kNode1, 1);
   Report(kNode2, 2, 1, {.demand = 90 * kMbit});
-  const uint64_t second = Decided(2).value_or(0);
+  const BitRate second = Decided(2).value_or(BitRate());
   EXPECT_THAT(agents_.Take(1), IsEmpty());
   EXPECT_LE(first + second, kCapacity);
   EXPECT_EQ(keeper_.NodesOf("internet", kOtherTeams).size(), 2U);
@@ -127,7 +127,7 @@ TEST_F(BudgetKeeperTest, WhatANodeThatIsGoneHadIsFreeAndItsNumberIsNotUsedAgain)
   ASSERT_GE(Decided(1).value(), 90 * kMbit);
   const uint64_t number = keeper_.NodesOf("internet", kOtherTeams).at(0).second.node;
   Report(kNode2, 2, 1, {.demand = 90 * kMbit});
-  EXPECT_LT(Decided(2).value_or(0), 90 * kMbit);
+  EXPECT_LT(Decided(2).value_or(BitRate()), 90 * kMbit);
   keeper_.OnNodeGone(kNode1);
   keeper_.OnNodeGone({"node9", "never-seen"});
   clock_.Advance(absl::Seconds(1));
@@ -141,7 +141,7 @@ TEST_F(BudgetKeeperTest, WhatANodeThatIsGoneHadIsFreeAndItsNumberIsNotUsedAgain)
 
 TEST_F(BudgetKeeperTest, AReportOfSaturationIsAnsweredWithoutWaitingForTheTick) {
   keeper_.Start(agents_, log_);
-  Report(kNode1, 1, 1, {.usage = kMbit, .demand = 40 * kMbit, .throttled = 5});
+  Report(kNode1, 1, 1, {.usage = kMbit, .demand = 40 * kMbit, .throttled = BitRate(5)});
   agents_.AwaitAnswer(1, 1);
   // Another node joins; the first one has been given most of what there is.
   Report(kNode2, 2, 1, {.usage = kMbit, .demand = 90 * kMbit, .throttled = kMbit});
@@ -195,12 +195,12 @@ TEST_F(BudgetKeeperTest, WhatTheServerBeforeHasGrantedIsUnknownUntilAllItKnewAre
   };
   report(1);
   EXPECT_GT(standing().learning, absl::ZeroDuration());
-  EXPECT_GT(standing().unknown, 0U);
+  EXPECT_GT(standing().unknown, BitRate());
   EXPECT_LE(standing().granted + standing().unknown + standing().floors, kCapacity);
   young.OnNodeGone(kNode2);  // Which has never been heard here.
   clock_.Advance(absl::Seconds(1));
   report(2);
-  EXPECT_EQ(standing().unknown, 0U);
+  EXPECT_EQ(standing().unknown, BitRate());
   EXPECT_EQ(standing().learning, absl::ZeroDuration());
   EXPECT_GE(agents_.Take(1).back().grants.at(0).rate, 80 * kMbit);
 }

@@ -24,7 +24,7 @@ constexpr int kLearningHalvings = 10;
 BudgetLedger::BudgetLedger(BudgetSpec spec, Learning learning) : learning_(std::move(learning)) {
   SetSpec(std::move(spec));
   unknown_ = Grantable();
-  if (learning_.unheard && learning_.unheard->empty()) unknown_ = 0;
+  if (learning_.unheard && learning_.unheard->empty()) unknown_ = {};
 }
 
 void BudgetLedger::SetSpec(BudgetSpec spec) {
@@ -32,7 +32,7 @@ void BudgetLedger::SetSpec(BudgetSpec spec) {
   grant_ = std::max(grant_, spec.grant);
   hold_ = std::max(hold_, spec.hold);
   half_life_ = std::max(half_life_, spec.half_life);
-  most_capacity_ = std::max(most_capacity_, spec.capacity.count());
+  most_capacity_ = std::max(most_capacity_, spec.capacity);
   for (const auto& entry : entries_) entry->belief.Extend(longer_hold * kClockMargin);
   spec_ = std::move(spec);
   retired_ = false;
@@ -58,36 +58,36 @@ void BudgetLedger::SetSpec(BudgetSpec spec) {
   }
 }
 
-uint64_t BudgetLedger::Floors() const {
+units::BitRate BudgetLedger::Floors() const {
   const double part =
       static_cast<double>(spec_.capacity.count()) * std::clamp(spec_.floor_part, 0.0, 1.0);
-  return std::min(static_cast<uint64_t>(part) + 1, spec_.capacity.count());
+  return std::min(units::BitRate(static_cast<uint64_t>(part) + 1), spec_.capacity);
 }
 
-uint64_t BudgetLedger::Grantable() const { return spec_.capacity.count() - Floors(); }
+units::BitRate BudgetLedger::Grantable() const { return spec_.capacity - Floors(); }
 
 absl::Time BudgetLedger::HeldUntil(absl::Time from) const {
   return from + (grant_ + hold_) * kClockMargin;
 }
 
-uint64_t BudgetLedger::UnknownAt(absl::Time now) const {
-  if (unknown_ == 0) return 0;
+units::BitRate BudgetLedger::UnknownAt(absl::Time now) const {
+  if (unknown_.is_zero()) return {};
   return DecayedRate(unknown_, HeldUntil(learning_.started), half_life_, now);
 }
 
 absl::Duration BudgetLedger::LearningAt(absl::Time now) const {
-  if (UnknownAt(now) == 0) return absl::ZeroDuration();
+  if (UnknownAt(now).is_zero()) return absl::ZeroDuration();
   const absl::Time end =
       HeldUntil(learning_.started) + half_life_ * kClockMargin * kLearningHalvings;
   return std::max(end - now, absl::ZeroDuration());
 }
 
-uint64_t BudgetLedger::BelievedOf(const LedgerEntry& entry, absl::Time now) const {
+units::BitRate BudgetLedger::BelievedOf(const LedgerEntry& entry, absl::Time now) const {
   return entry.belief.RateAt(now, half_life_);
 }
 
-uint64_t BudgetLedger::BelievedAt(absl::Time now) const {
-  uint64_t sum = 0;
+units::BitRate BudgetLedger::BelievedAt(absl::Time now) const {
+  units::BitRate sum;
   for (const auto& entry : entries_) sum += BelievedOf(*entry, now);
   return sum;
 }
@@ -132,22 +132,25 @@ void BudgetLedger::OnNodeGone(LedgerNode& node) {
   for (LedgerEntry* entry : entries) {
     if (entry->ledger == this) Remove(*entry);
   }
-  Learn(node, 0, absl::InfinitePast());
+  Learn(node, {}, absl::InfinitePast());
 }
 
-void BudgetLedger::Learn(const LedgerNode& node, uint64_t held, absl::Time now) {
-  if (unknown_ == 0 || !heard_.insert(node.number).second) return;
+void BudgetLedger::Learn(const LedgerNode& node, units::BitRate held, absl::Time now) {
+  if (unknown_.is_zero() || !heard_.insert(node.number).second) return;
   // What it holds now was so many times as much at the start, if it has decayed meanwhile.
   const int halvings = HalvingsAt(HeldUntil(learning_.started), half_life_, now);
   const bool rest = held < UnknownAt(now);
-  if (held > 0) unknown_ = rest ? unknown_ - (held << static_cast<unsigned>(halvings)) : 0;
+  if (!held.is_zero()) {
+    unknown_ = rest ? unknown_ - (uint64_t{1} << static_cast<unsigned>(halvings)) * held
+                    : units::BitRate();
+  }
   if (!learning_.unheard) return;
   learning_.unheard->erase(node.number);
-  if (learning_.unheard->empty()) unknown_ = 0;
+  if (learning_.unheard->empty()) unknown_ = {};
 }
 
 bool BudgetLedger::OnApplied(LedgerEntry& entry, uint64_t message, absl::Time now) {
-  const uint64_t before = BelievedOf(entry, now);
+  const units::BitRate before = BelievedOf(entry, now);
   entry.belief.OnApplied(message);
   return waited_for_ && BelievedOf(entry, now) < before;
 }
@@ -159,7 +162,7 @@ void BudgetLedger::OnSent(LedgerEntry& entry) {
   entry.sent_connections = entry.grant_connections;
 }
 
-void BudgetLedger::TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections,
+void BudgetLedger::TakeHeld(LedgerEntry& entry, units::BitRate held, uint32_t connections,
                             absl::Time now) {
   if (held <= BelievedOf(entry, now)) return;
   entry.belief.Add(entry.node->applied, held, connections, HeldUntil(now));
@@ -168,7 +171,7 @@ void BudgetLedger::TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connecti
 
 bool BudgetLedger::TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use) {
   const bool was_held_back = entry.held_back;
-  const uint64_t demanded = entry.demand;
+  const units::BitRate demanded = entry.demand;
   entry.reported = true;
   // The usage may be above the capacity in Shadow, and is to be seen.
   entry.usage = use.usage;
@@ -176,9 +179,9 @@ bool BudgetLedger::TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use) {
   entry.throttled = use.throttled;
   entry.connections = use.connections;
   entry.refused_connections = use.refused_connections;
-  entry.held_back = use.throttled > 0 || use.demand / kHeldBackDemand > use.usage;
+  entry.held_back = !use.throttled.is_zero() || use.demand / kHeldBackDemand > use.usage;
   // What it has too much others may be waiting for.
-  const bool leaves = waited_for_ && entry.sent_rate / kMuchLess * (kMuchLess - 1) > entry.demand;
+  const bool leaves = waited_for_ && (kMuchLess - 1) * (entry.sent_rate / kMuchLess) > entry.demand;
   const bool grows = !was_held_back || entry.demand / kMuchMore > demanded;
   return (entry.held_back && grows) || leaves;
 }
@@ -188,12 +191,12 @@ bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<node_api::Budget
   for (LedgerEntry* entry : node.entries) {
     if (entry->ledger == this) entry->reported = false;
   }
-  uint64_t held = 0;
-  uint64_t stray = 0;
+  units::BitRate held;
+  units::BitRate stray;
   bool soon = false;
   for (const node_api::BudgetUse& use : uses) {
     if (use.budget != spec_.name) continue;
-    const uint64_t of_team = std::min(use.held, most_capacity_);
+    const units::BitRate of_team = std::min(use.held, most_capacity_);
     held += of_team;
     LedgerEntry* entry = EntryOf(node, use.team);
     if (entry == nullptr) {
@@ -205,7 +208,7 @@ bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<node_api::Budget
   }
   // A stray part is of teams that the node knows by another policy than ours. What it holds counts;
   // what they want it will tell by the right name.
-  if (stray > 0) {
+  if (!stray.is_zero()) {
     if (LedgerEntry* others = EntryOf(node, kOtherTeams); others != nullptr) {
       TakeHeld(*others, held, 0, now);
     }
@@ -213,7 +216,7 @@ bool BudgetLedger::OnReport(LedgerNode& node, const std::vector<node_api::Budget
   for (LedgerEntry* entry : node.entries) {
     if (entry->ledger != this || entry->reported) continue;
     entry->held_back = false;
-    entry->usage = entry->demand = entry->throttled = 0;
+    entry->usage = entry->demand = entry->throttled = {};
     entry->connections = entry->refused_connections = 0;
   }
   Learn(node, held, now);

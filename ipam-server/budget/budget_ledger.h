@@ -41,7 +41,7 @@ struct LedgerTeam {
   BudgetTeam spec;
   bool retired = false;  // The budget names it no more, but nodes may still hold grants of it.
   size_t index = 0;      // Its place in the spec's teams, if not retired.
-  double fair = 0;       // The last plan's fair share.
+  units::FractionalBitRate fair;  // The last plan's fair share.
 };
 
 // One team on one node.
@@ -55,23 +55,23 @@ struct LedgerEntry {
   // The values of the node's last report.
   bool reported = false;
   bool held_back = false;
-  uint64_t usage = 0;
-  uint64_t demand = 0;
-  uint64_t throttled = 0;
+  units::BitRate usage;
+  units::BitRate demand;
+  units::BitRate throttled;
   uint32_t connections = 0;
   uint32_t refused_connections = 0;
 
   // The values of the last message.
-  uint64_t sent_rate = 0;
+  units::BitRate sent_rate;
   uint32_t sent_connections = 0;
 
   // The values of the plan that is being made.
   bool live = false;         // The node was heard lately.
   bool can_be_told = false;  // The node can be sent something now.
-  uint64_t believed = 0;
+  units::BitRate believed;
   uint32_t believed_connections = 0;
-  uint64_t target = 0;  // When all that has to be taken back has been.
-  uint64_t grant = 0;   // The grant now.
+  units::BitRate target;  // When all that has to be taken back has been.
+  units::BitRate grant;   // The grant now.
   uint32_t target_connections = 0;
   uint32_t grant_connections = 0;
 };
@@ -105,19 +105,19 @@ class BudgetLedger {
   void Plan(absl::Time now);
 
   // The capacity without what is set apart for floors.
-  uint64_t Grantable() const;
-  uint64_t Floors() const;
-  uint64_t UnknownAt(absl::Time now) const;
+  units::BitRate Grantable() const;
+  units::BitRate Floors() const;
+  units::BitRate UnknownAt(absl::Time now) const;
   absl::Duration LearningAt(absl::Time now) const;
-  uint64_t BelievedOf(const LedgerEntry& entry, absl::Time now) const;
-  uint64_t BelievedAt(absl::Time now) const;  // The sum of all known nodes.
+  units::BitRate BelievedOf(const LedgerEntry& entry, absl::Time now) const;
+  units::BitRate BelievedAt(absl::Time now) const;  // The sum of all known nodes.
   const std::vector<std::unique_ptr<LedgerTeam>>& teams() const { return teams_; }
   const std::vector<std::unique_ptr<LedgerEntry>>& entries() const { return entries_; }
 
  private:
   struct Sums {
-    uint64_t believed = 0;
-    uint64_t stuck = 0;  // The part that silent nodes believe.
+    units::BitRate believed;
+    units::BitRate stuck;  // The part that silent nodes believe.
     uint64_t believed_connections = 0;
     uint64_t stuck_connections = 0;
   };
@@ -125,23 +125,23 @@ class BudgetLedger {
   LedgerEntry* FindEntry(const LedgerNode& node, std::string_view team) const;
   LedgerEntry* EntryOf(LedgerNode& node, std::string_view team);
   void Remove(LedgerEntry& entry);
-  void Learn(const LedgerNode& node, uint64_t held, absl::Time now);
+  void Learn(const LedgerNode& node, units::BitRate held, absl::Time now);
   absl::Time HeldUntil(absl::Time from) const;
   bool TakeUse(LedgerEntry& entry, const node_api::BudgetUse& use);
-  void TakeHeld(LedgerEntry& entry, uint64_t held, uint32_t connections, absl::Time now);
+  void TakeHeld(LedgerEntry& entry, units::BitRate held, uint32_t connections, absl::Time now);
   bool IsHeard(const LedgerNode& node, absl::Time now) const;
   static bool CanBeTold(const LedgerNode& node, absl::Time now);
 
-  // Steps of Plan(), in this order.
+  // Steps of Plan(), in this order. Bare numbers are bits a second while they are shared out.
   Sums Look(absl::Time now);
-  void SetTargets(double pool);
+  void SetTargets(units::FractionalBitRate pool);
   double RestoreHeadroom(double rest, std::vector<double>& room);
   void LendRest(double rest, const std::vector<double>& room);
   void SetConnectionTargets(const Sums& sums, double unknown_part);
-  void SetGrants(const Sums& sums, uint64_t unknown);
-  void GrantFree(uint64_t free);
-  void ChooseDue(uint64_t free, absl::Time now);
-  void TakeBack(uint64_t needed, absl::Time now);
+  void SetGrants(const Sums& sums, units::BitRate unknown);
+  void GrantFree(units::BitRate free);
+  void ChooseDue(units::BitRate free, absl::Time now);
+  void TakeBack(units::BitRate needed, absl::Time now);
   static void SetDue(LedgerNode& node, absl::Time now);
 
   BudgetSpec spec_;
@@ -150,9 +150,9 @@ class BudgetLedger {
   absl::Duration grant_;
   absl::Duration hold_;
   absl::Duration half_life_;
-  uint64_t most_capacity_ = 0;
+  units::BitRate most_capacity_;
   Learning learning_;
-  uint64_t unknown_ = 0;  // Its value at the start, without what was heard of since.
+  units::BitRate unknown_;  // Its value at the start, without what was heard of since.
   absl::flat_hash_set<uint64_t> heard_;
   bool waited_for_ = false;  // Something that is being taken back is wanted by others.
   std::vector<std::unique_ptr<LedgerTeam>>

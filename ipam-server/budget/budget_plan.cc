@@ -30,9 +30,14 @@ constexpr double kNegligible = 0.005;
 // The part of a node's floor below which changes make no difference to it.
 constexpr uint64_t kPartsOfFloor = 8;
 
+double ToDouble(units::BitRate rate) { return static_cast<double>(rate.count()); }
+
 bool Differs(uint64_t a, uint64_t b, double part) {
   const double difference = a > b ? static_cast<double>(a - b) : static_cast<double>(b - a);
   return difference > part * static_cast<double>(b);
+}
+bool Differs(units::BitRate a, units::BitRate b, double part) {
+  return Differs(a.count(), b.count(), part);
 }
 
 // The part of what is wanted that there is.
@@ -40,13 +45,16 @@ double PartOf(uint64_t free, uint64_t wanted) {
   return wanted <= free ? 1.0 : static_cast<double>(free) / static_cast<double>(wanted);
 }
 
-// A grant up to `believed` costs nothing.
+// Returns how many connections are granted; as many as are believed cost nothing.
 uint64_t GrantOf(uint64_t target, uint64_t believed, double part) {
   if (target <= believed) return target;
   return believed + static_cast<uint64_t>(static_cast<double>(target - believed) * part);
 }
 
-uint64_t Above(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+template <typename T>
+T Above(T a, T b) {
+  return a > b ? a - b : T();
+}
 
 // The part of their targets up to which `free` lifts those that have less; at most 1. Only these
 // stay in `takers`.
@@ -55,13 +63,13 @@ double EqualPart(double free, std::vector<LedgerEntry*>& takers) {
     double all = free;
     double targets = 0;
     for (const LedgerEntry* entry : takers) {
-      all += static_cast<double>(entry->believed);
-      targets += static_cast<double>(entry->target);
+      all += ToDouble(entry->believed);
+      targets += ToDouble(entry->target);
     }
     const double part = std::min(all / targets, 1.0);
     // Who has more than that already is not lifted, and what it has is not for the others.
     const size_t over = std::erase_if(takers, [part](const LedgerEntry* entry) {
-      return static_cast<double>(entry->believed) > part * static_cast<double>(entry->target);
+      return ToDouble(entry->believed) > part * ToDouble(entry->target);
     });
     if (over == 0) return part;
   }
@@ -72,10 +80,10 @@ double EqualPart(double free, std::vector<LedgerEntry*>& takers) {
 
 void BudgetLedger::Plan(absl::Time now) {
   const Sums sums = Look(now);
-  const uint64_t unknown = UnknownAt(now);
-  SetTargets(static_cast<double>(Above(Grantable(), unknown + sums.stuck)));
-  const double all = static_cast<double>(std::max<uint64_t>(Grantable(), 1));
-  SetConnectionTargets(sums, std::min(static_cast<double>(unknown) / all, 1.0));
+  const units::BitRate unknown = UnknownAt(now);
+  SetTargets(units::FractionalBitRate(ToDouble(Above(Grantable(), unknown + sums.stuck))));
+  const double all = std::max(ToDouble(Grantable()), 1.0);
+  SetConnectionTargets(sums, std::min(ToDouble(unknown) / all, 1.0));
   SetGrants(sums, unknown);
   ChooseDue(Above(Grantable(), unknown + sums.believed), now);
 }
@@ -99,7 +107,7 @@ BudgetLedger::Sums BudgetLedger::Look(absl::Time now) {
     entry.live = IsHeard(*entry.node, now);
     entry.can_be_told = entry.live && CanBeTold(*entry.node, now);
     entry.believed = BelievedOf(entry, now);
-    if (entry.believed == 0 && !(entry.live && entry.reported)) {
+    if (entry.believed.is_zero() && !(entry.live && entry.reported)) {
       Remove(entry);
       continue;
     }
@@ -116,11 +124,11 @@ BudgetLedger::Sums BudgetLedger::Look(absl::Time now) {
   return sums;
 }
 
-void BudgetLedger::SetTargets(double pool) {
+void BudgetLedger::SetTargets(units::FractionalBitRate pool) {
   const size_t count = spec_.teams.size();
   std::vector<TeamDemands> demands(count);
   const auto wanted = [](const LedgerEntry& entry) {
-    return static_cast<float>(entry.demand) *
+    return static_cast<float>(entry.demand.count()) *
            static_cast<float>(entry.held_back ? 1.0 : kTightened);
   };
   const auto counts = [this](const LedgerEntry& entry) {
@@ -130,20 +138,22 @@ void BudgetLedger::SetTargets(double pool) {
     if (counts(*entry)) demands[entry->team->index].by_node.push_back(wanted(*entry));
   }
   const std::vector<TeamAllocation> allocations = Allocate(spec_, pool, demands);
-  std::vector<double> room = TeamBounds(spec_, pool);
+  const std::vector<units::FractionalBitRate> bounds = TeamBounds(spec_, pool);
+  std::vector<double> room(count);
   for (size_t i = 0; i < count; ++i) {
     teams_[i]->fair = allocations[i].share;
-    room[i] = std::max(room[i] - allocations[i].share, 0.0);
+    room[i] = std::max((bounds[i] - allocations[i].share).count(), 0.0);
     pool -= allocations[i].share;
   }
   for (const auto& entry : entries_) {
-    entry->target = 0;
+    entry->target = {};
     if (!counts(*entry)) continue;
-    const double level = allocations[entry->team->index].level;
-    entry->target = static_cast<uint64_t>(std::min(static_cast<double>(wanted(*entry)), level));
+    const double level = allocations[entry->team->index].level.count();
+    entry->target =
+        units::BitRate(static_cast<uint64_t>(std::min(static_cast<double>(wanted(*entry)), level)));
   }
-  if (pool <= 0 || retired_) return;
-  const double rest = RestoreHeadroom(pool, room);
+  if (pool <= units::FractionalBitRate() || retired_) return;
+  const double rest = RestoreHeadroom(pool.count(), room);
   if (rest > 0) LendRest(rest * kSlack, room);
 }
 
@@ -152,7 +162,7 @@ void BudgetLedger::SetTargets(double pool) {
 double BudgetLedger::RestoreHeadroom(double rest, std::vector<double>& room) {
   const auto missing = [](const LedgerEntry& entry) {
     return entry.live && !entry.team->retired && !entry.held_back
-               ? static_cast<double>(Above(entry.demand, entry.target))
+               ? ToDouble(Above(entry.demand, entry.target))
                : 0.0;
   };
   std::vector<double> wanted(room.size());
@@ -168,7 +178,8 @@ double BudgetLedger::RestoreHeadroom(double rest, std::vector<double>& room) {
   const double scale = total > rest ? rest / total : 1.0;
   for (const auto& entry : entries_) {
     if (entry->team->retired) continue;
-    entry->target += static_cast<uint64_t>(missing(*entry) * parts[entry->team->index] * scale);
+    entry->target +=
+        units::BitRate(static_cast<uint64_t>(missing(*entry) * parts[entry->team->index] * scale));
   }
   for (size_t i = 0; i < room.size(); ++i) room[i] -= wanted[i] * parts[i] * scale;
   return rest - total * scale;
@@ -191,7 +202,8 @@ void BudgetLedger::LendRest(double rest, const std::vector<double>& room) {
   for (const auto& entry : entries_) {
     if (!takes(*entry)) continue;
     const size_t team = entry->team->index;
-    entry->target += static_cast<uint64_t>(shares[team] / static_cast<double>(takers[team]));
+    entry->target +=
+        units::BitRate(static_cast<uint64_t>(shares[team] / static_cast<double>(takers[team])));
   }
 }
 
@@ -201,28 +213,27 @@ void BudgetLedger::SetConnectionTargets(const Sums& sums, double unknown_part) {
   uint64_t grants = 0;
   for (const auto& entry : entries_) {
     entry->target_connections = 0;
-    if (!entry->live || entry->target == 0) continue;
-    rates += static_cast<double>(entry->target);
+    if (!entry->live || entry->target.is_zero()) continue;
+    rates += ToDouble(entry->target);
     ++grants;
   }
   if (spec_.connections == 0 || grants == 0) return;
   const auto known = static_cast<uint64_t>(spec_.connections * (1 - unknown_part));
   const auto rest = static_cast<double>(Above(known, sums.stuck_connections + grants));
   for (const auto& entry : entries_) {
-    if (!entry->live || entry->target == 0) continue;
-    entry->target_connections =
-        1 + static_cast<uint32_t>(rest * static_cast<double>(entry->target) / rates);
+    if (!entry->live || entry->target.is_zero()) continue;
+    entry->target_connections = 1 + static_cast<uint32_t>(rest * ToDouble(entry->target) / rates);
   }
 }
 
-void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
+void BudgetLedger::SetGrants(const Sums& sums, units::BitRate unknown) {
   uint64_t wanted_connections = 0;
   for (const auto& entry : entries_) {
     if (!entry->can_be_told) continue;
     wanted_connections += Above(entry->target_connections, entry->believed_connections);
   }
   const double part_of_connections =
-      PartOf(Above(spec_.connections, sums.believed_connections), wanted_connections);
+      PartOf(Above<uint64_t>(spec_.connections, sums.believed_connections), wanted_connections);
   for (const auto& entry : entries_) {
     if (!entry->live) {
       // It may be told of another budget, and what it is told is all.
@@ -239,8 +250,8 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
   GrantFree(Above(Grantable(), unknown + sums.believed));
   for (const auto& entry : entries_) {
     if (!entry->live) continue;
-    if (spec_.connections == 0 || entry->grant == 0) entry->grant_connections = 0;
-    if (spec_.connections > 0 && entry->grant > 0 && entry->grant_connections == 0) {
+    if (spec_.connections == 0 || entry->grant.is_zero()) entry->grant_connections = 0;
+    if (spec_.connections > 0 && !entry->grant.is_zero() && entry->grant_connections == 0) {
       entry->grant_connections = 1;
     }
   }
@@ -249,8 +260,8 @@ void BudgetLedger::SetGrants(const Sums& sums, uint64_t unknown) {
 // Grants to nodes that can be told now, since the others would only let it lie. Who has the least
 // part of what it is to have comes first, until all have the same part: who asks for several times
 // a little would else wait for those who ask for several times as much as they have already.
-void BudgetLedger::GrantFree(uint64_t free) {
-  uint64_t wanted = 0;
+void BudgetLedger::GrantFree(units::BitRate free) {
+  units::BitRate wanted;
   std::vector<LedgerEntry*> takers;
   for (const auto& entry : entries_) {
     if (!entry->live || entry->target <= entry->believed) continue;
@@ -258,20 +269,21 @@ void BudgetLedger::GrantFree(uint64_t free) {
     if (entry->can_be_told) takers.push_back(entry.get());
   }
   waited_for_ = wanted > free;
-  const double part = EqualPart(static_cast<double>(free), takers);
+  const double part = EqualPart(ToDouble(free), takers);
   for (LedgerEntry* entry : takers) {
-    const auto grant = static_cast<uint64_t>(part * static_cast<double>(entry->target));
+    const units::BitRate grant(static_cast<uint64_t>(part * ToDouble(entry->target)));
     // The grant is never more than there is, however sums are rounded.
-    const uint64_t more = std::min(Above(std::min(grant, entry->target), entry->believed), free);
+    const units::BitRate more =
+        std::min(Above(std::min(grant, entry->target), entry->believed), free);
     entry->grant = entry->believed + more;
     free -= more;
   }
 }
 
-void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
-  const uint64_t least = FloorOfNode(spec_).count() / kPartsOfFloor;
-  uint64_t wanted = 0;
-  uint64_t coming = free;
+void BudgetLedger::ChooseDue(units::BitRate free, absl::Time now) {
+  const units::BitRate least = FloorOfNode(spec_) / kPartsOfFloor;
+  units::BitRate wanted;
+  units::BitRate coming = free;
   for (const auto& entry : entries_) {
     if (!entry->live) continue;
     wanted += Above(entry->target, entry->believed);
@@ -292,8 +304,8 @@ void BudgetLedger::ChooseDue(uint64_t free, absl::Time now) {
 }
 
 // Takes small changes back, the largest first, since others wait for them.
-void BudgetLedger::TakeBack(uint64_t needed, absl::Time now) {
-  std::vector<std::pair<uint64_t, LedgerNode*>> found;
+void BudgetLedger::TakeBack(units::BitRate needed, absl::Time now) {
+  std::vector<std::pair<units::BitRate, LedgerNode*>> found;
   for (const auto& entry : entries_) {
     if (!entry->live || entry->target >= entry->sent_rate || entry->node->due) continue;
     if (!Differs(entry->target, entry->sent_rate, kNegligible)) continue;

@@ -41,11 +41,11 @@ void Describe(const TeamStanding& standing, v1::BudgetTeamInfo& out) {
   out.set_weight(standing.weight);
   out.set_min(standing.min.count());
   out.set_max(standing.max.count());
-  out.set_usage(standing.usage);
-  out.set_demand(standing.demand);
-  out.set_granted(standing.granted);
-  out.set_fair(standing.fair);
-  out.set_throttled(standing.throttled);
+  out.set_usage(standing.usage.count());
+  out.set_demand(standing.demand.count());
+  out.set_granted(standing.granted.count());
+  out.set_fair(standing.fair.count());
+  out.set_throttled(standing.throttled.count());
   out.set_connections(standing.connections);
   out.set_refused_connections(standing.refused_connections);
   out.set_nodes(standing.nodes);
@@ -59,10 +59,10 @@ void Describe(const BudgetStanding& standing, v1::BudgetInfo& out) {
   out.set_capacity(standing.spec.capacity.count());
   out.set_connections(standing.spec.connections);
   out.set_borrow(standing.spec.borrow);
-  out.set_usage(standing.usage);
-  out.set_granted(standing.granted);
-  out.set_unknown(standing.unknown);
-  out.set_floors(standing.floors);
+  out.set_usage(standing.usage.count());
+  out.set_granted(standing.granted.count());
+  out.set_unknown(standing.unknown.count());
+  out.set_floors(standing.floors.count());
   out.set_learning_s(Seconds(standing.learning));
   out.set_grant_s(Seconds(standing.spec.grant));
   out.set_refresh_s(Seconds(standing.spec.refresh));
@@ -80,10 +80,10 @@ void Describe(const std::string& name, const NodeBudgetStanding& standing,
   out.set_node(name);
   out.set_budget(standing.budget);
   out.set_team(standing.team);
-  out.set_usage(standing.usage);
-  out.set_demand(standing.demand);
-  out.set_granted(standing.granted);
-  out.set_believed(standing.believed);
+  out.set_usage(standing.usage.count());
+  out.set_demand(standing.demand.count());
+  out.set_granted(standing.granted.count());
+  out.set_believed(standing.believed.count());
   out.set_age_ms(Milliseconds(standing.age));
 }
 

@@ -29,7 +29,7 @@ spec:
 )";
 
 // What a node of the test uses.
-struct Use {
+struct NodeUse {
   uint64_t usage = 0;
   uint64_t demand = 0;
   uint64_t held = 0;
@@ -49,7 +49,7 @@ class BudgetsTest : public ServicesTest {
     }
     ~Agent() { context_.TryCancel(); }
 
-    void Report(const Use& use) {
+    void Report(const NodeUse& use) {
       v1::AgentMessage message;
       v1::BudgetReport& report = *message.mutable_budget_report();
       report.set_sequence(++sequence_);

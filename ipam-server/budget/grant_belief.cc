@@ -11,16 +11,19 @@ int HalvingsAt(absl::Time until, absl::Duration half_life, absl::Time now) {
   return static_cast<int>(std::min<int64_t>(halvings, kHalvings));
 }
 
-uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, absl::Time now) {
+units::BitRate DecayedRate(units::BitRate rate, absl::Time until, absl::Duration half_life,
+                           absl::Time now) {
   if (now < until) return rate;
   const int halvings = HalvingsAt(until, half_life, now);
-  if (halvings == kHalvings) return 0;
-  const uint64_t left = rate >> static_cast<unsigned>(halvings);
-  return left << static_cast<unsigned>(halvings) == rate ? left : left + 1;
+  if (halvings == kHalvings) return {};
+  const uint64_t left = rate.count() >> static_cast<unsigned>(halvings);
+  const bool whole = left << static_cast<unsigned>(halvings) == rate.count();
+  return units::BitRate(whole ? left : left + 1);
 }
 
-void GrantBelief::Add(uint64_t message, uint64_t rate, uint32_t connections, absl::Time until) {
-  if (grants_.empty() && rate == 0) return;
+void GrantBelief::Add(uint64_t message, units::BitRate rate, uint32_t connections,
+                      absl::Time until) {
+  if (grants_.empty() && rate.is_zero()) return;
   if (grants_.size() == kMost) {
     Grant& first = grants_[0];
     const Grant& second = grants_[1];
@@ -43,8 +46,8 @@ void GrantBelief::Extend(absl::Duration by) {
   for (Grant& grant : grants_) grant.until += by;
 }
 
-uint64_t GrantBelief::RateAt(absl::Time now, absl::Duration half_life) const {
-  uint64_t most = 0;
+units::BitRate GrantBelief::RateAt(absl::Time now, absl::Duration half_life) const {
+  units::BitRate most;
   for (const Grant& grant : grants_) {
     if (grant.rate > most) {
       most = std::max(most, DecayedRate(grant.rate, grant.until, half_life, now));
@@ -57,7 +60,7 @@ uint32_t GrantBelief::ConnectionsAt(absl::Time now, absl::Duration half_life) co
   uint32_t most = 0;
   for (const Grant& grant : grants_) {
     if (grant.connections > most &&
-        (now < grant.until || DecayedRate(grant.rate, grant.until, half_life, now) > 0)) {
+        (now < grant.until || !DecayedRate(grant.rate, grant.until, half_life, now).is_zero())) {
       most = grant.connections;
     }
   }
@@ -66,7 +69,7 @@ uint32_t GrantBelief::ConnectionsAt(absl::Time now, absl::Duration half_life) co
 
 void GrantBelief::DropNothing() {
   if (std::all_of(grants_.begin(), grants_.end(),
-                  [](const Grant& grant) { return grant.rate == 0; })) {
+                  [](const Grant& grant) { return grant.rate.is_zero(); })) {
     grants_.clear();
   }
 }

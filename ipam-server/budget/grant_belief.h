@@ -11,6 +11,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
+#include "lib/units/quantity.h"
 
 namespace spoke::ipam {
 
@@ -23,22 +24,23 @@ int HalvingsAt(absl::Time until, absl::Duration half_life, absl::Time now);
 // What the rules of a node leave of `rate`, whose halvings begin at `until`: at most. It rounds up;
 // after kHalvings nothing is left. `half_life` not above 0: nothing is left from `until` on.
 inline constexpr int kHalvings = 40;
-uint64_t DecayedRate(uint64_t rate, absl::Time until, absl::Duration half_life, absl::Time now);
+units::BitRate DecayedRate(units::BitRate rate, absl::Time until, absl::Duration half_life,
+                           absl::Time now);
 
 // Not thread-safe.
 class GrantBelief {
  public:
   // Notes that it may hold this from `message` on, undiminished until `until` if nothing follows.
-  // Either the message was sent, and `rate` 0 means that it takes the grant away; or the node says
-  // that it holds it after it has applied that message, and it is more than was known. Numbers of
-  // messages rise over all streams of a node.
-  void Add(uint64_t message, uint64_t rate, uint32_t connections, absl::Time until);
+  // Either the message was sent, and a `rate` of zero means that it takes the grant away; or the
+  // node says that it holds it after it has applied that message, and it is more than was known.
+  // Numbers of messages rise over all streams of a node.
+  void Add(uint64_t message, units::BitRate rate, uint32_t connections, absl::Time until);
   // The node applies this message: what was sent before it is over.
   void OnApplied(uint64_t message);
   // Nodes hold grants so much longer than was thought.
   void Extend(absl::Duration by);
 
-  uint64_t RateAt(absl::Time now, absl::Duration half_life) const;
+  units::BitRate RateAt(absl::Time now, absl::Duration half_life) const;
   // A node keeps them as long as any of the rate is left.
   uint32_t ConnectionsAt(absl::Time now, absl::Duration half_life) const;
   bool empty() const { return grants_.empty(); }
@@ -46,7 +48,7 @@ class GrantBelief {
  private:
   struct Grant {
     uint64_t message = 0;
-    uint64_t rate = 0;
+    units::BitRate rate = {};
     uint32_t connections = 0;
     absl::Time until;  // The end of the time in which it is held undiminished.
   };

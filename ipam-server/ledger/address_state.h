@@ -1,12 +1,14 @@
 // The life of one address between the pool and a NIC, as a table. Every change of state goes
 // through Next(). Pure.
 //
-// What happens within kAttached (available, in use, in cooldown) is the agent's to decide: see Use.
+// What happens within kAttached is the agent's to decide: see node_api::Use.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
+
+#include "lib/node_api/assignments.h"
 
 namespace spoke::ipam {
 
@@ -61,8 +63,7 @@ static_assert(!Next(AddressState::kAttached, AddressEvent::kAssign) &&
 static_assert(!Next(AddressState::kFree, AddressEvent::kCloudAttached),
               "nothing is attached that was not written down as attaching first");
 
-// What the agent does with an attached address.
-enum class Use : uint8_t { kAvailable, kInUse, kCooldown };
+using node_api::Use;
 
 constexpr std::string_view NameOf(AddressState state, Use use) {
   switch (state) {

@@ -16,12 +16,13 @@ using telemetry::UpTo;
 constexpr const char* kOtherSeries = "_other";
 
 double Number(uint64_t count) { return static_cast<double>(count); }
+double Number(units::BitRate rate) { return Number(rate.count()); }
 
 struct TeamSums {
   std::string team;
-  uint64_t usage = 0;
-  uint64_t granted = 0;
-  uint64_t throttled = 0;
+  units::BitRate usage = {};
+  units::BitRate granted = {};
+  units::BitRate throttled = {};
 };
 
 // Returns the teams by name, so that a team keeps its series while others come and go behind it.
@@ -108,7 +109,7 @@ std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings,
   for (const BudgetStanding* standing : shown) {
     const std::string direction = standing->spec.egress ? "egress" : "ingress";
     const std::vector<std::string> labels = {standing->spec.name, direction};
-    capacity.series.push_back({labels, Number(standing->spec.capacity.count())});
+    capacity.series.push_back({labels, Number(standing->spec.capacity)});
     unknown.series.push_back({labels, Number(standing->unknown)});
     learning.series.push_back({labels, absl::ToDoubleSeconds(standing->learning)});
     for (const TeamSums& team : TeamsOf(*standing)) {

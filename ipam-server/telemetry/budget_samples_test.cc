@@ -22,12 +22,15 @@ std::string Scrape(const std::vector<BudgetStanding>& standings) {
 
 BudgetStanding Internet() {
   return {.spec = {.name = "internet", .capacity = units::BitRate(10'000'000'000)},
-          .usage = 4,
-          .granted = 5,
-          .unknown = 6,
+          .usage = units::BitRate(4),
+          .granted = units::BitRate(5),
+          .unknown = units::BitRate(6),
           .learning = absl::Milliseconds(1500),
-          .teams = {{.team = "vision", .usage = 1, .granted = 2, .throttled = 3},
-                    {.team = "*", .usage = 3, .granted = 3}}};
+          .teams = {{.team = "vision",
+                     .usage = units::BitRate(1),
+                     .granted = units::BitRate(2),
+                     .throttled = units::BitRate(3)},
+                    {.team = "*", .usage = units::BitRate(3), .granted = units::BitRate(3)}}};
 }
 
 TEST(BudgetSamples, SayEachBudgetAndItsTeams) {
@@ -59,7 +62,9 @@ TEST(BudgetSamples, TeamsBeyondTheCapShareASeriesAndNoBitIsLost) {
   BudgetStanding standing = Internet();
   standing.teams.clear();
   for (int i = 0; i < 250; ++i) {
-    standing.teams.push_back({.team = fmt::format("team{:03}", i), .usage = 1, .throttled = 2});
+    standing.teams.push_back({.team = fmt::format("team{:03}", i),
+                              .usage = units::BitRate(1),
+                              .throttled = units::BitRate(2)});
   }
   const std::string text = Scrape({standing});
   EXPECT_THAT(

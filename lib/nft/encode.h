@@ -33,10 +33,6 @@ struct Batch {
   uint32_t first_sequence = 0;
   // The step of each message behind the first one. A step may have several or none.
   std::vector<size_t> steps;
-
-  uint32_t last_step_sequence() const {
-    return first_sequence + static_cast<uint32_t>(steps.size());
-  }
 };
 
 // The last message that belongs to a step asks for an acknowledgement, so that there is one answer

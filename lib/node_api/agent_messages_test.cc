@@ -76,7 +76,10 @@ TEST(AgentMessages, EachComesThroughWhole) {
                               {hub, ProbeOutcome::kTimedOut, absl::Seconds(2), ""},
                               {hub, ProbeOutcome::kNotTried, absl::ZeroDuration(), ""}},
                   .error = "busy"},
-      BudgetReport{4, 3, {{"internet", "*", 1, 2, 3, 4, 5, 6, 7}}},
+      BudgetReport{4,
+                   3,
+                   {{"internet", "*", units::BitRate(1), units::BitRate(2), units::BitRate(3),
+                     units::BitRate(4), 5, 6, 7}}},
       PolicyTrialAnswer{11, {90, 40}, "why"}};
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto read = FromWire(ToWire(messages[i]));
@@ -224,14 +227,14 @@ TEST(AgentMessages, OfABudgetReportWhatCannotBeIsLeftOut) {
   add("internet", "");
   add("inter\nnet", "*");
   BudgetUse& most = add("internet", std::string(253, 'x'));
-  most.usage = most.demand = most.held = most.throttled = UINT64_MAX;
+  most.usage = most.demand = most.held = most.throttled = units::BitRate(UINT64_MAX);
   most.connections = most.held_connections = most.refused_connections = UINT32_MAX;
   ASSERT_EQ(taken().size(), 1U);
   const BudgetUse use = taken()[0];
   EXPECT_EQ(use.team.size(), 253U);
-  for (const uint64_t rate : {use.usage, use.demand, use.held, use.throttled}) {
+  for (const units::BitRate rate : {use.usage, use.demand, use.held, use.throttled}) {
     EXPECT_EQ(rate, kMaxBudgetRate);
-    EXPECT_LT(rate, UINT64_MAX / 1'000'000) << "a million nodes' still fit";
+    EXPECT_LT(rate, units::BitRate(UINT64_MAX / 1'000'000)) << "a million nodes' still fit";
   }
   for (const uint32_t rate : {use.connections, use.held_connections, use.refused_connections}) {
     EXPECT_EQ(rate, kMaxBudgetConnections);

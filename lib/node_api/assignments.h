@@ -31,6 +31,10 @@ class AssignmentReport;
 
 namespace spoke::node_api {
 
+// What is done with an address that is attached to a node: the agent decides it, and the server
+// keeps what the agent reports.
+enum class Use : uint8_t { kAvailable, kInUse, kCooldown };
+
 // The holder of an assignment: the attachment, and the pod for people to read.
 struct Lessee {
   std::string container_id;

@@ -14,10 +14,10 @@ void ToWire(const BudgetReport& in, v1::BudgetReport& out) {
     v1::BudgetReport::Use& to = *out.add_uses();
     to.set_budget(use.budget);
     to.set_team(use.team);
-    to.set_usage(use.usage);
-    to.set_demand(use.demand);
-    to.set_held(use.held);
-    to.set_throttled(use.throttled);
+    to.set_usage(use.usage.count());
+    to.set_demand(use.demand.count());
+    to.set_held(use.held.count());
+    to.set_throttled(use.throttled.count());
     to.set_connections(use.connections);
     to.set_held_connections(use.held_connections);
     to.set_refused_connections(use.refused_connections);
@@ -37,10 +37,10 @@ BudgetReport FromWire(const v1::BudgetReport& in) {
     report.uses.push_back(
         {.budget = use.budget(),
          .team = use.team(),
-         .usage = std::min(use.usage(), kMaxBudgetRate),
-         .demand = std::min(use.demand(), kMaxBudgetRate),
-         .held = std::min(use.held(), kMaxBudgetRate),
-         .throttled = std::min(use.throttled(), kMaxBudgetRate),
+         .usage = std::min(units::BitRate(use.usage()), kMaxBudgetRate),
+         .demand = std::min(units::BitRate(use.demand()), kMaxBudgetRate),
+         .held = std::min(units::BitRate(use.held()), kMaxBudgetRate),
+         .throttled = std::min(units::BitRate(use.throttled()), kMaxBudgetRate),
          .connections = std::min(use.connections(), kMaxBudgetConnections),
          .held_connections = std::min(use.held_connections(), kMaxBudgetConnections),
          .refused_connections = std::min(use.refused_connections(), kMaxBudgetConnections)});
@@ -56,7 +56,7 @@ void ToWire(const BudgetGrants& in, v1::BudgetGrants& out) {
     v1::BudgetGrants::Grant& to = *out.add_grants();
     to.set_budget(grant.budget);
     to.set_team(grant.team);
-    to.set_rate(grant.rate);
+    to.set_rate(grant.rate.count());
     to.set_connections(grant.connections);
     to.set_duration_ms(static_cast<uint32_t>(std::clamp<int64_t>(
         absl::ToInt64Milliseconds(grant.duration), 0, std::numeric_limits<uint32_t>::max())));
@@ -68,7 +68,7 @@ BudgetGrants FromWire(const v1::BudgetGrants& in) {
   for (const v1::BudgetGrants::Grant& grant : in.grants()) {
     grants.grants.push_back({.budget = grant.budget(),
                              .team = grant.team(),
-                             .rate = std::min(grant.rate(), kMaxGrantedRate),
+                             .rate = std::min(units::BitRate(grant.rate()), kMaxGrantedRate),
                              .connections = grant.connections(),
                              .duration = absl::Milliseconds(grant.duration_ms())});
   }

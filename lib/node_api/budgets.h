@@ -1,6 +1,5 @@
 // The use that a node makes of budgets that all nodes share, and what it may use of them. Values
-// and their codec. Pure. Rates are bits of payload a second, over all of one team's pods of the
-// node.
+// and their codec. Pure. Rates are of payload, over all of one team's pods of the node.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "lib/node_api/fields.h"
+#include "lib/units/quantity.h"
 
 namespace spoke::v1 {
 class BudgetGrants;
@@ -20,11 +20,11 @@ namespace spoke::node_api {
 struct BudgetUse {
   std::string budget;
   std::string team;
-  uint64_t usage = 0;   // The usage over the last second or so.
-  uint64_t demand = 0;  // The rate that it could use, as far as the node can tell.
-  uint64_t held = 0;    // The grant in force, or what is left of it.
+  units::BitRate usage = {};   // The usage over the last second or so.
+  units::BitRate demand = {};  // The rate that it could use, as far as the node can tell.
+  units::BitRate held = {};    // The grant in force, or what is left of it.
   // The rate that was held back or dropped; in Shadow, that would have been.
-  uint64_t throttled = 0;
+  units::BitRate throttled = {};
   uint32_t connections = 0;          // The new ones a second that passed.
   uint32_t held_connections = 0;     // The new ones a second of the grant in force.
   uint32_t refused_connections = 0;  // The refused ones a second.
@@ -44,7 +44,7 @@ struct BudgetReport {
 struct BudgetGrant {
   std::string budget;
   std::string team;
-  uint64_t rate = 0;
+  units::BitRate rate = {};
   uint32_t connections = 0;  // The new TCP connections a second; 0: not limited.
   absl::Duration duration;
 
@@ -61,9 +61,9 @@ struct BudgetGrants {
 };
 
 inline constexpr int kMaxBudgetUses = 1000;
-inline constexpr uint64_t kMaxBudgetRate = 10'000'000'000'000;  // The highest rate: 10 Tbit.
+inline constexpr units::BitRate kMaxBudgetRate{10'000'000'000'000};  // The highest rate: 10 Tbit.
 inline constexpr uint32_t kMaxBudgetConnections = 100'000'000;  // The most connections a second.
-inline constexpr uint64_t kMaxGrantedRate = 1'000'000'000'000'000;
+inline constexpr units::BitRate kMaxGrantedRate{1'000'000'000'000'000};
 
 void ToWire(const BudgetReport& in, v1::BudgetReport& out);
 // Reads a report. Never fails. The first kMaxBudgetUses uses are taken, without those whose budget

@@ -32,7 +32,8 @@ TEST(ServerMessages, EachComesThroughWhole) {
       Forecast{"pool default is empty", absl::Seconds(12)},
       AttachTracesRequest{7, "ns", "pod", "c0ffee"},
       ProbeRequest{8, {{A("10.8.0.1"), 443}, {A("fd00::1"), 0}}, absl::Seconds(2)},
-      BudgetGrants{9, 10, {{"internet", "vision", 5'000'000'000, 12, absl::Seconds(2)}}},
+      BudgetGrants{
+          9, 10, {{"internet", "vision", units::BitRate(5'000'000'000), 12, absl::Seconds(2)}}},
       EndAssignment{A("10.1.0.5"), 42, "the node is gone"}};
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto read = FromWire(ToWire(messages[i]));
@@ -126,11 +127,14 @@ TEST(ServerMessages, GrantsAreNeverLongerThanTheyWereMeantNorAbsurd) {
       .answers = 9,
       .grants = {{.budget = "internet",
                   .team = "vision",
-                  .rate = 5'000'000'000,
+                  .rate = units::BitRate(5'000'000'000),
                   .connections = 12,
                   .duration = absl::Microseconds(1'999'999)},
                  {.budget = "b", .team = "*", .duration = absl::InfiniteDuration()},
-                 {.budget = "b", .team = "*", .rate = UINT64_MAX, .duration = absl::Seconds(-1)}}};
+                 {.budget = "b",
+                  .team = "*",
+                  .rate = units::BitRate(UINT64_MAX),
+                  .duration = absl::Seconds(-1)}}};
   v1::BudgetGrants wire;
   ToWire(grants, wire);
   ASSERT_EQ(wire.grants_size(), 3);

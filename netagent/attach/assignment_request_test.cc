@@ -88,7 +88,7 @@ TEST_F(AssignmentRequestTest, WhatIsAskedForIsKeptWithTheAssignment) {
                      .attempt = 7,
                      .netns_path = "/run/netns/a",
                      .network = "spoke",
-                     .options = {.mtu = 1400, .bandwidth = {.ingress_rate = 1000}}};
+                     .options = {.mtu = 1400, .bandwidth = {.ingress_rate = units::BitRate(1000)}}};
   const Assignment assignment = assignments_.PlanAssignment(request, kNow).value();
   EXPECT_EQ(assignment.attempt, 7U);
   EXPECT_EQ(assignment.netns_path, "/run/netns/a");

@@ -11,7 +11,7 @@
 namespace spoke::netagent {
 namespace {
 
-std::string ForWhom(const PodReference& pod) {
+std::string ForWhom(const cni::PodReference& pod) {
   return pod.pod_namespace.empty() ? "" : fmt::format(" for namespace {}", pod.pod_namespace);
 }
 

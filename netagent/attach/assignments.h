@@ -37,21 +37,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/cni_api/pod_options.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/node_api/assignments.h"
 #include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
-
-// The pod's names, for people and policy; never a key.
-struct PodReference {
-  std::string pod_namespace;
-  std::string name;
-  std::string uid;
-
-  bool operator==(const PodReference&) const = default;
-};
 
 // What tells a pod's network namespace from others. All 0: nothing does.
 struct NetnsTrace {
@@ -68,7 +60,7 @@ struct NetnsTrace {
 // The request of an ADD and, once PlanAssignment() has completed it, what its pod has.
 struct Assignment {
   AttachmentKey key;
-  PodReference pod = {};
+  cni::PodReference pod = {};
   // A request has at most one a family: exactly this one, or none of that family.
   std::vector<ip::Address> addresses = {};
   uint64_t generation = 0;  // Rises with each assignment of this node.
@@ -277,7 +269,7 @@ class Assignments {
   std::vector<Event> Snapshot() const;
 
  private:
-  enum class Use { kAvailable, kInUse, kCooldown };
+  using Use = node_api::Use;
   struct Held {
     std::string pool;
     std::optional<ip::MacAddress> nic = std::nullopt;

@@ -368,13 +368,13 @@ class RandomLife {
     journal_.push_back(event);
     assignments_.Apply(event);
   }
-  void CheckMayBeAssigned(const ip::Address& address, const PodReference& pod) const {
+  void CheckMayBeAssigned(const ip::Address& address, const cni::PodReference& pod) const {
     ASSERT_FALSE(given_up_.contains(address)) << address.ToString();
     // Addresses 0..4 are for everybody, 5..9 for "web".
     ASSERT_EQ(address.low() >= 5, pod.pod_namespace == "web") << address.ToString();
   }
   ip::Address RandomAddress() { return ip::Address::V4(static_cast<uint32_t>(random_() % 10)); }
-  PodReference RandomPod() { return {.pod_namespace = random_() % 2 == 0 ? "web" : "else"}; }
+  cni::PodReference RandomPod() { return {.pod_namespace = random_() % 2 == 0 ? "web" : "else"}; }
   HoldingsReplaced RandomListing() {
     HoldingsReplaced listed{{}, {{"teams", "0.0.0.0/24", {"web"}}}};
     for (uint32_t i = 0; i < 10; ++i) {

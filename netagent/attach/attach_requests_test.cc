@@ -46,14 +46,14 @@ TEST_F(AttachRequestsTest, AnAttemptOfZeroIsNoAttempt) {
 
 TEST_F(AttachRequestsTest, WhatIsAskedForIsBuiltAndARequestThatFailsLeavesNothing) {
   const ip::MacAddress mac = ip::MacAddress::Parse("0e:11:22:33:44:55").value();
-  const auto spec =
-      Add({.key = kPodA,
-           .addresses = {A("10.1.0.6")},
-           .options = {.pod_mac = mac, .mtu = 1300, .bandwidth = {.egress_rate = 9}}});
+  const auto spec = Add(
+      {.key = kPodA,
+       .addresses = {A("10.1.0.6")},
+       .options = {.pod_mac = mac, .mtu = 1300, .bandwidth = {.egress_rate = units::BitRate(9)}}});
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->pod_mac, mac);
   EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->mtu, 1300U);
-  EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->bandwidth.egress_rate, 9U);
+  EXPECT_EQ(kernel_.Attached(HostLinkName(kPodA))->bandwidth.egress_rate, units::BitRate(9));
   EXPECT_THAT(spec->addresses, ElementsAre(A("10.1.0.6")));
   const size_t journalled = tmpfs_.events.size();
   EXPECT_EQ(Add({.key = kPodB, .addresses = {A("10.9.0.1")}}).status().code(),

@@ -44,7 +44,8 @@ class AttachmentTrafficTest : public AttachmentsFixture {
   }
   void Begin() {
     const std::vector<Event> events = tmpfs_.events;
-    attachments_.emplace(settings_, Attachments::Edges{kernel_, server_, clock_, log_, &traffic_},
+    attachments_.emplace(settings_,
+                         Attachments::Edges{kernel_, server_, clock_, log_, {&shaping_, &traffic_}},
                          std::make_unique<FakeJournal>(tmpfs_));
     ASSERT_TRUE(attachments_->Start(events).ok());
   }
@@ -52,6 +53,7 @@ class AttachmentTrafficTest : public AttachmentsFixture {
     return {.key = kPodKey, .pod = {.pod_namespace = "web", .name = "a", .uid = "u"}};
   }
 
+  RecordingTraffic shaping_;
   RecordingTraffic traffic_;
 };
 
@@ -76,6 +78,25 @@ TEST_F(AttachmentTrafficTest, WithoutCountingThereIsNoAttachment) {
   EXPECT_FALSE(HasLink(kPodKey));
   EXPECT_EQ(attachments_->assignments().Find(kPodKey), nullptr);
   traffic_.attach_fault = absl::OkStatus();
+  EXPECT_TRUE(Add(Request()).ok());
+}
+
+TEST_F(AttachmentTrafficTest, WhatOneOwnerRefusesTheOthersDoNotKeep) {
+  traffic_.attach_fault = absl::UnavailableError("busy");
+  EXPECT_FALSE(Add(Request()).ok());
+  EXPECT_TRUE(shaping_.pods.empty());
+  traffic_.attach_fault = absl::OkStatus();
+  ASSERT_TRUE(Add(Request()).ok());
+  EXPECT_EQ(shaping_.pods, traffic_.pods);
+  shaping_.detach_fault = absl::UnavailableError("busy");
+  EXPECT_FALSE(attachments_->Del(kPodKey).ok());
+  EXPECT_TRUE(traffic_.pods.empty()) << "one that fails does not keep the others from it";
+}
+
+TEST_F(AttachmentTrafficTest, PodsWaitUntilAllOwnersAreReady) {
+  traffic_.ready = absl::ResourceExhaustedError("waits for the policy");
+  EXPECT_EQ(Add(Request()).status().code(), absl::StatusCode::kResourceExhausted);
+  traffic_.ready = absl::OkStatus();
   EXPECT_TRUE(Add(Request()).ok());
 }
 

@@ -80,7 +80,7 @@ Attachments::Attachments(Settings settings, const Edges& edges, std::unique_ptr<
 absl::Status Attachments::Start(const std::vector<Event>& events) {
   ASSIGN_OR_RETURN(const Nic nic, links_.ReadNic(settings_.nic));
   mtu_ = settings_.mtu != 0 ? settings_.mtu : nic.mtu;
-  nic_tables_.SetFirst(nic.mac);
+  first_nic_ = nic.mac;
   assignments_ =
       Assignments(settings_.cooldown, settings_.proof_required, settings_.clearing_required);
   unreachable_version_.reset();
@@ -135,7 +135,7 @@ absl::Status Attachments::AdoptUnknownLinks() {
 }
 
 absl::StatusOr<Assignment> Attachments::Plan(const Assignment& asked) const {
-  if (traffic_ != nullptr) RETURN_IF_ERROR(Explain(traffic_->Ready()));
+  for (const PodTraffic* traffic : traffic_) RETURN_IF_ERROR(Explain(traffic->Ready()));
   absl::StatusOr<Assignment> assignment = assignments_.PlanAssignment(asked, clock_.Now());
   if (!assignment.ok()) return Explain(assignment.status());
   return assignment;
@@ -173,9 +173,12 @@ absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& 
   ended("kernel");
   absl::Status after = absl::OkStatus();
   if (built.ok()) {
-    if (traffic_ != nullptr) {
-      after = WithoutExhaustion(traffic_->Attach(
-          TrafficPodOf(assignment, links_.Recall(spec.host_link), spec.host_link, spec)));
+    if (!traffic_.empty()) {
+      const TrafficPod pod =
+          TrafficPodOf(assignment, links_.IndexOf(spec.host_link), spec.host_link, spec);
+      for (PodTraffic* traffic : traffic_) {
+        if (after.ok()) after = WithoutExhaustion(traffic->Attach(pod));
+      }
       ended("traffic");
     }
     if (after.ok()) after = Record(AssignmentBuilt{assignment.key});
@@ -193,10 +196,10 @@ absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& 
   return built.ok() ? after : built;
 }
 
-TrafficPod Attachments::TrafficPodOf(const Assignment& assignment, const HostSide& host,
+TrafficPod Attachments::TrafficPodOf(const Assignment& assignment, uint32_t host_index,
                                      const std::string& host_link, const AttachSpec& spec) const {
   return {.host_link = host_link,
-          .host_index = static_cast<uint32_t>(host.index),
+          .host_index = host_index,
           .addresses = assignment.addresses,
           // An adopted link had another key, of which its MAC was made.
           .pod_mac = spec.host_link == host_link ? std::optional(spec.pod_mac) : std::nullopt,
@@ -205,7 +208,7 @@ TrafficPod Attachments::TrafficPodOf(const Assignment& assignment, const HostSid
           .pod_uid = assignment.pod.uid,
           .mtu = spec.mtu,
           .on_first_nic = spec.source_tables.empty(),
-          .shaped = spec.bandwidth != Bandwidth{},
+          .shaped = spec.bandwidth != cni::Bandwidth{},
           .bandwidth = spec.bandwidth,
           .internet = assignment.options.internet};
 }
@@ -214,12 +217,12 @@ std::vector<TrafficPod> Attachments::TrafficPods() const {
   std::vector<TrafficPod> pods;
   for (const Assignment& assignment : assignments_.Built()) {
     const std::string host_link = LinkOf(assignment.key);
-    const HostSide host = links_.Recall(host_link);
+    const uint32_t host_index = links_.IndexOf(host_link);
     // The pod's namespace has gone, and its link with it; the DEL is still to come.
-    if (!host.exists) continue;
+    if (host_index == 0) continue;
     // An adopted link may have neither known addresses nor a known MTU.
     const auto spec = SpecOf(assignment);
-    pods.push_back(TrafficPodOf(assignment, host, host_link, spec.value_or(AttachSpec{})));
+    pods.push_back(TrafficPodOf(assignment, host_index, host_link, spec.value_or(AttachSpec{})));
   }
   return pods;
 }
@@ -231,7 +234,9 @@ absl::Status Attachments::TakeDown(const std::string& host_link) {
 
 absl::Status Attachments::Undo(const std::string& host_link) {
   RETURN_IF_ERROR(TakeDown(host_link));
-  return traffic_ == nullptr ? absl::OkStatus() : traffic_->Detach(host_link);
+  absl::Status first_error;
+  for (PodTraffic* traffic : traffic_) first_error.Update(traffic->Detach(host_link));
+  return first_error;
 }
 
 absl::StatusOr<AttachSpec> Attachments::SpecOf(const Assignment& assignment) const {
@@ -532,7 +537,7 @@ absl::Status Attachments::SyncUnreachable() {
 }
 
 void Attachments::PrepareNicTables(const std::vector<Holding>& listing) {
-  nic_tables_.Prepare(listing);
+  nic_tables_.Prepare(first_nic_, listing);
   std::set<ip::MacAddress> missing = nic_tables_.Missing();
   nic_tables_at_.reset();
   if (!missing.empty()) nic_tables_at_ = clock_.Now() + kNicTablePause;

@@ -51,7 +51,8 @@ class Attachments {
     ServerLink& server;
     const os::Clock& clock;
     telemetry::Log& log;
-    PodTraffic* traffic = nullptr;  // May be null: nobody counts.
+    // The owners of pods' traffic, in the order in which they take a pod.
+    std::vector<PodTraffic*> traffic = {};
   };
   struct Settings {
     std::string node_name;
@@ -172,7 +173,7 @@ class Attachments {
   absl::Status Record(const Event& event);
   absl::Status Build(const Assignment& assignment, const AttachSpec& spec, int pod_netns,
                      StepTimes* steps);
-  TrafficPod TrafficPodOf(const Assignment& assignment, const HostSide& host,
+  TrafficPod TrafficPodOf(const Assignment& assignment, uint32_t host_index,
                           const std::string& host_link, const AttachSpec& spec) const;
   absl::Status TakeDown(const std::string& host_link);
   // Takes the link down, and ends its counting.
@@ -196,7 +197,7 @@ class Attachments {
   ServerLink& server_;
   const os::Clock& clock_;
   telemetry::Log& log_;
-  PodTraffic* const traffic_;
+  const std::vector<PodTraffic*> traffic_;
   const std::unique_ptr<Journal> journal_;
   Assignments assignments_;
   std::vector<Holding> listing_;            // The list that the server last said.
@@ -204,6 +205,7 @@ class Attachments {
   std::set<ip::Address> agreed_;            // Given up in the present session.
   // The version of Assignments::Attached() that the kernel was last told; nullopt: it was not.
   std::optional<uint64_t> unreachable_version_;
+  ip::MacAddress first_nic_;  // The MAC of the node's first NIC; known from Start() on.
   NicTables nic_tables_;
   uint32_t mtu_ = 0;                              // The MTU of pod links; known from Start() on.
   std::vector<node_api::AssignmentReport> news_;  // Not said yet; each has one thing.

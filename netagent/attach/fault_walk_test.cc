@@ -58,6 +58,9 @@ class FaultyLinks final : public Links {
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override {
     return links_.ReadPod(spec, pod_netns);
   }
+  uint32_t IndexOf(const std::string& host_link) const override {
+    return links_.IndexOf(host_link);
+  }
   HostSide Recall(const std::string& host_link) const override { return links_.Recall(host_link); }
   absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
                      std::optional<int> pod_netns) override {

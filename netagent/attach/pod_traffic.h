@@ -1,4 +1,4 @@
-// The steps that a pod's traffic needs around ADD and DEL. Implemented by Traffic.
+// The steps that a pod's traffic needs around ADD and DEL. Implemented by Shaping and Traffic.
 #pragma once
 
 #include <string>
@@ -17,9 +17,9 @@ class PodTraffic {
   // the message says what is waited for).
   virtual absl::Status Ready() const = 0;
 
-  // Counts the pod's traffic, and puts its policy in force, before this returns. What it sent
-  // before was dropped. A pod with the same host link is replaced; one that has gone and whose
-  // address this is has its counts settled first. Errors: kUnavailable (try again),
+  // Shapes the pod's traffic, or counts it and puts its policy in force, before this returns. What
+  // it sent before was dropped. A pod with the same host link is replaced; one that has gone and
+  // whose address this is has its counts settled first. Errors: kUnavailable (try again),
   // kResourceExhausted, kInternal; nothing has changed then.
   virtual absl::Status Attach(const TrafficPod& pod) = 0;
 

@@ -27,8 +27,9 @@ struct TrafficPod {
   bool on_first_nic = true;
   // Whether what passes by its link is limited, so that none of it may pass by the link's queue.
   bool shaped = false;
-  Bandwidth bandwidth = {};  // The limits of the whole link: what it sends is shaped by a class.
-  InternetOptions internet = {};
+  cni::Bandwidth bandwidth =
+      {};  // The limits of the whole link: what it sends is shaped by a class.
+  cni::InternetOptions internet = {};
 
   bool operator==(const TrafficPod&) const = default;
 };

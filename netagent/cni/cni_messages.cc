@@ -55,13 +55,14 @@ absl::StatusOr<Assignment> AssignmentOf(const v1::CniRequest& request) {
     ASSIGN_OR_RETURN(out.options.pod_mac, ip::MacAddress::Parse(options.mac()));
   }
   out.options.mtu = options.mtu();
-  out.options.bandwidth = {.ingress_rate = options.bandwidth().ingress_rate(),
-                           .ingress_burst = options.bandwidth().ingress_burst(),
-                           .egress_rate = options.bandwidth().egress_rate(),
-                           .egress_burst = options.bandwidth().egress_burst()};
-  out.options.internet = {.ingress = options.internet().ingress(),
-                          .egress = options.internet().egress(),
-                          .weight = std::clamp(options.internet().weight(), 1U, kMaxPodWeight)};
+  out.options.bandwidth = {.ingress_rate = units::BitRate(options.bandwidth().ingress_rate()),
+                           .ingress_burst = units::BitCount(options.bandwidth().ingress_burst()),
+                           .egress_rate = units::BitRate(options.bandwidth().egress_rate()),
+                           .egress_burst = units::BitCount(options.bandwidth().egress_burst())};
+  out.options.internet = {
+      .ingress = units::BitRate(options.internet().ingress()),
+      .egress = units::BitRate(options.internet().egress()),
+      .weight = std::clamp(options.internet().weight(), 1U, cni::kMaxPodWeight)};
   if (options.addresses_size() > kMaxRequests) {
     return absl::InvalidArgumentError(fmt::format(
         "{} addresses are asked for: an interface has one a family", options.addresses_size()));

@@ -54,7 +54,7 @@ class ConntrackTable {
     // OK: every connection that was there at the beginning is what the rules make of it. Errors:
     // those of Outcome; what was done before one stays done.
     absl::Status status;
-    CutCount found;         // The counts before; all 0 if the table cannot be listed.
+    CutsByRule found;       // The counts before; all 0 if the table cannot be listed.
     uint64_t ended = 0;     // Entries that were deleted: FlowFate::kEnded.
     uint64_t marked = 0;    // Entries that were marked: FlowFate::kCut.
     uint64_t released = 0;  // Entries that were deleted: FlowFate::kReleased.

@@ -41,7 +41,7 @@ void EstablishedCuts::Tick() {
     to_count_.pop_front();
     Begin(std::move(next.rules), ConntrackTable::Act::kCount,
           [done = std::move(next.done)](const ConntrackTable::CutOutcome& outcome) {
-            done(outcome.status.ok() ? absl::StatusOr<CutCount>(outcome.found) : outcome.status);
+            done(outcome.status.ok() ? absl::StatusOr<CutsByRule>(outcome.found) : outcome.status);
           });
   }
 }

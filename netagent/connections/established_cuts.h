@@ -29,7 +29,7 @@ struct EstablishedCutCounts {
 // Not thread-safe; the agent's one loop owns it.
 class EstablishedCuts {
  public:
-  using CountDone = std::function<void(absl::StatusOr<CutCount>)>;
+  using CountDone = std::function<void(absl::StatusOr<CutsByRule>)>;
 
   struct Edges {
     ConntrackTable& table;  // Used by nobody else, and on another thread while a look is under way.

@@ -69,12 +69,12 @@ TEST_F(EstablishedCutsTest, WhatThePolicyInForceForbidsIsEnded) {
 TEST_F(EstablishedCutsTest, CountingSaysTheSameAndEndsNothing) {
   table_.Add(Plain("10.0.0.5", "10.9.0.1"));
   table_.Add(Plain("10.0.0.5", "192.0.2.1"));
-  std::optional<CutCount> counted;
+  std::optional<CutsByRule> counted;
   cuts_->Count(traffic_->CutsOf(Example()).value(),
-               [&](const absl::StatusOr<CutCount>& count) { counted = count.value(); });
+               [&](const absl::StatusOr<CutsByRule>& count) { counted = count.value(); });
   EXPECT_FALSE(counted.has_value()) << "later";
   EndLook();
-  EXPECT_EQ(counted, (CutCount{.connections = 2, .peer_spoke = 1}));
+  EXPECT_EQ(counted, (CutsByRule{.connections = 2, .peer_spoke = 1}));
   EXPECT_EQ(table_.connections().size(), 2U);
   EXPECT_EQ(traffic_->policy().version, 0U) << "nor is it in force";
 }
@@ -128,7 +128,7 @@ TEST_F(EstablishedCutsTest, CountsThatWaitAreBounded) {
   int refused = 0;
   const size_t asked = EstablishedCuts::kMaxWaiting + 3;
   for (size_t i = 0; i < asked; ++i) {
-    cuts_->Count(CutRules(), [&](const absl::StatusOr<CutCount>& count) {
+    cuts_->Count(CutRules(), [&](const absl::StatusOr<CutsByRule>& count) {
       ++(count.ok() ? answered : refused);
     });
   }

@@ -49,7 +49,7 @@ FlowFate CutRules::FateOf(const TrackedFlow& flow) const {
   return is_cut ? FlowFate::kReleased : FlowFate::kStays;
 }
 
-void CutRules::Count(const TrackedFlow& flow, FlowFate fate, CutCount& count) const {
+void CutRules::Count(const TrackedFlow& flow, FlowFate fate, CutsByRule& count) const {
   count.peer_spoke += fate == FlowFate::kEnded ? 1 : 0;
   count.egress += fate == FlowFate::kCut ? 1 : 0;
   if (flow.closed || flow.mark == claims::kFlowCut) {

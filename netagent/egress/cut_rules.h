@@ -17,7 +17,7 @@
 #include "netagent/claims.h"
 #include "netagent/classes/traffic_class.h"
 #include "netagent/classes/traffic_pod.h"
-#include "netagent/connections/cut_count.h"
+#include "netagent/connections/cuts_by_rule.h"
 #include "netagent/egress/egress_rules.h"
 #include "netagent/policy/policy_bundle.h"
 
@@ -60,7 +60,7 @@ class CutRules {
   bool empty() const { return !cuts_peers_ && !egress_; }
   FlowFate FateOf(const TrackedFlow& flow) const;
   // Adds `flow`, whose fate FateOf() has told, to `count`.
-  void Count(const TrackedFlow& flow, FlowFate fate, CutCount& count) const;
+  void Count(const TrackedFlow& flow, FlowFate fate, CutsByRule& count) const;
 
  private:
   bool cuts_peers_ = false;

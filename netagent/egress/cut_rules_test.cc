@@ -113,10 +113,10 @@ TEST(CutRules, WhatIsClosedIsLeftToExpire) {
   for (const char* far : {"10.18.0.1", "192.0.2.1", "198.51.100.1"}) {
     TrackedFlow flow = Flow("10.1.0.5", far);
     flow.closed = true;
-    CutCount count;
+    CutsByRule count;
     rules.Count(flow, rules.FateOf(flow), count);
     EXPECT_EQ(rules.FateOf(flow), FlowFate::kStays) << far;
-    EXPECT_EQ(count, CutCount()) << far;
+    EXPECT_EQ(count, CutsByRule()) << far;
   }
 }
 

@@ -125,9 +125,9 @@ void AddGrants(std::vector<Samples>& out, std::vector<ShapingState::Grant> grant
   for (const auto& row : grants) {
     const std::vector<std::string> labels = {row.grant.budget, row.grant.team,
                                              NameOf(row.direction)};
-    rate.series.push_back({labels, static_cast<double>(row.grant.rate)});
-    demand.series.push_back({labels, static_cast<double>(row.demand)});
-    usage.series.push_back({labels, static_cast<double>(row.usage)});
+    rate.series.push_back({labels, static_cast<double>(row.grant.rate.count())});
+    demand.series.push_back({labels, static_cast<double>(row.demand.count())});
+    usage.series.push_back({labels, static_cast<double>(row.usage.count())});
     age.series.push_back({labels, absl::ToDoubleSeconds(row.grant.age)});
   }
   for (Samples* samples : {&rate, &demand, &usage, &age}) out.push_back(std::move(*samples));
@@ -142,8 +142,8 @@ void AddShaping(std::vector<Samples>& out, const ShapingState& state) {
     if (dropped.series.size() == kMaxGrantSeries) break;
     const std::vector<std::string> labels = {of.first, NameOf(of.second)};
     dropped.series.push_back({labels, static_cast<double>(totals.dropped_packets)});
-    seconds.series.push_back({labels, absl::ToDoubleSeconds(totals.throttled)});
-    bytes.series.push_back({labels, static_cast<double>(totals.throttled_bytes)});
+    seconds.series.push_back({labels, absl::ToDoubleSeconds(totals.throttled_for)});
+    bytes.series.push_back({labels, static_cast<double>(totals.throttled.count())});
   }
   for (Samples* samples : {&dropped, &seconds, &bytes}) out.push_back(std::move(*samples));
   Add(out, "spoke_shaper_flows", static_cast<double>(state.flows));

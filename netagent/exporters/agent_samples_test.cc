@@ -139,7 +139,7 @@ TEST(AgentSamples, ANodeWithEverythingHasNoMoreSeriesThanPromised) {
   TrafficSeries series(limits);
   ScrapeReading reading = WholeReading();
   TrafficTotals totals = *reading.agent->traffic;
-  const Volume volume{.sent = 1, .received = 1, .sent_packets = 1, .received_packets = 1};
+  const TrafficCount volume{.sent = 1, .received = 1, .sent_packets = 1, .received_packets = 1};
   for (const char* name : {"loopback", "platform", "cluster", "hub", "storage", "internet",
                            "peer-spoke", "group:a", "group:b"}) {
     for (const char* hook : {"forward", "input", "output"}) totals.node[hook][name] = volume;

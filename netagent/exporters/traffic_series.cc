@@ -43,7 +43,7 @@ void Combine(Flows& flows, const Flows& more, Change change) {
 uint64_t Plus(uint64_t a, uint64_t b) { return a + b; }
 uint64_t Greater(uint64_t a, uint64_t b) { return std::max(a, b); }
 
-Flows Fold(const VolumeByClass& volumes, Classes classes) {
+Flows Fold(const CountByClass& volumes, Classes classes) {
   Flows flows;
   for (const auto& [name, volume] : volumes) {
     Flow& flow = flows[std::string(Has(classes, name) ? name : kOtherSeries)];
@@ -131,10 +131,10 @@ std::vector<telemetry::Samples> NodeSamples(const TrafficTotals& totals) {
   telemetry::Samples bytes{.metric = "spoke_node_bytes_total"};
   telemetry::Samples packets{.metric = "spoke_node_packets_total"};
   for (const auto& [hook, volumes] : totals.node) {
-    VolumeByClass folded;
+    CountByClass folded;
     for (const std::string_view name : kPodClasses) folded.try_emplace(std::string(name));
     for (const auto& [name, volume] : volumes) {
-      Volume& into = folded[std::string(Has(kNodeClasses, name) ? name : kOtherSeries)];
+      TrafficCount& into = folded[std::string(Has(kNodeClasses, name) ? name : kOtherSeries)];
       into.sent += volume.sent;
       into.received += volume.received;
       into.sent_packets += volume.sent_packets;

@@ -34,12 +34,12 @@ Values ValuesOf(const std::vector<telemetry::Samples>& all) {
   return values;
 }
 
-PodTotals Pod(const std::string& where, const std::string& name, VolumeByClass volumes,
+PodTotals Pod(const std::string& where, const std::string& name, CountByClass volumes,
               const std::string& uid = "1") {
   return {.pod_namespace = where, .pod_name = name, .pod_uid = uid, .volumes = std::move(volumes)};
 }
 
-Volume Sent(uint64_t bytes) { return {.sent = bytes, .sent_packets = bytes / 1000}; }
+TrafficCount Sent(uint64_t bytes) { return {.sent = bytes, .sent_packets = bytes / 1000}; }
 
 TEST(TrafficSeries, APodHasItsOwnSeriesFromTheThresholdOnAndTheyBeginAtZero) {
   TrafficSeries series({.pod_bytes = 100});
@@ -165,8 +165,8 @@ class History {
       const std::string name = kNames[Below(5)];
       const uint64_t sent = Below(400);
       const uint64_t received = Below(400);
-      for (Volume* volume : {&pod.volumes[name], &totals_.namespaces[pod.pod_namespace][name],
-                             &totals_.node["forward"][name]}) {
+      for (TrafficCount* volume : {&pod.volumes[name], &totals_.namespaces[pod.pod_namespace][name],
+                                   &totals_.node["forward"][name]}) {
         volume->sent += sent;
         volume->received += received;
       }
@@ -260,7 +260,7 @@ TEST(TrafficSeries, AThousandPodsInAHundredNamespacesMakeFewSeries) {
   const char* classes[] = {"loopback", "platform",   "cluster",  "hub",    "storage",
                            "internet", "peer-spoke", "group:hf", "group:x"};
   for (const char* name : classes) {
-    const Volume volume{.sent = 1, .received = 1, .sent_packets = 1, .received_packets = 1};
+    const TrafficCount volume{.sent = 1, .received = 1, .sent_packets = 1, .received_packets = 1};
     for (const char* hook : {"forward", "input", "output"}) totals.node[hook][name] = volume;
     for (int pod = 0; pod < 1000; ++pod) {
       const std::string where = "ns" + std::to_string(pod % 100);

@@ -1,9 +1,14 @@
 // The agent's memory on tmpfs. It survives the agent, not the node, because no pod survives a
 // reboot; so an entry is written, not synced.
+//
+// The file is a sequence of frames: payload length and CRC-32 of the payload, both 32 bits little
+// endian, and the payload, one JournalEntry (proto/spoke/v1/journal.proto).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -37,5 +42,18 @@ struct OpenedJournal {
 // assign one address twice.
 // Errors: kNotFound; kPermissionDenied; kFailedPrecondition (another agent holds it).
 absl::StatusOr<OpenedJournal> OpenJournal(const std::string& path);
+
+// Returns the frame of one event.
+std::string EncodeFrame(const Event& event);
+
+struct ParsedJournal {
+  std::vector<Event> events;
+  // The beginning of the first frame that is cut short or damaged; the text's size if none is.
+  size_t valid_bytes = 0;
+};
+
+// Reads frames until the end or the first that is not whole: what a crash tore off was never
+// acknowledged, and what follows damage cannot be trusted. Never fails.
+ParsedJournal ParseJournal(std::string_view bytes);
 
 }  // namespace spoke::netagent

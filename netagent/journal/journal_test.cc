@@ -5,7 +5,6 @@
 
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
-#include "netagent/journal/journal_codec.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::netagent {
@@ -29,7 +28,8 @@ Assignment Sample() {
       .options = {.pod_mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value(),
                   .mtu = 1400,
                   .ordinal = 1,
-                  .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}},
+                  .bandwidth = {units::BitRate(1'000'000), units::BitCount(2'000'000),
+                                units::BitRate(3'000'000), units::BitCount(4'000'000)}},
       .netns_trace = {
           .inode = 4'026'532'000, .cookie = 17, .directory_device = 24, .directory_inode = 1'234}};
 }

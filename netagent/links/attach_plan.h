@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lib/cni_api/pod_options.h"
 #include "lib/ip/address.h"
 
 namespace spoke::netagent {
@@ -22,27 +23,6 @@ struct AttachmentKey {
   auto operator<=>(const AttachmentKey&) const = default;
 };
 
-// The limits of CNI's capability "bandwidth": all traffic of the link. Ingress is towards the pod.
-struct Bandwidth {
-  uint64_t ingress_rate = 0;   // Bits a second; 0: not limited.
-  uint64_t ingress_burst = 0;  // Bits; 0: none asked for. The plan bounds it.
-  uint64_t egress_rate = 0;
-  uint64_t egress_burst = 0;
-
-  bool operator==(const Bandwidth&) const = default;
-};
-
-// The limits of payload exchanged with the Internet, from the pod's annotations. Ingress is towards
-// the pod.
-struct InternetOptions {
-  uint64_t ingress = 0;  // Bits a second; 0: not limited.
-  uint64_t egress = 0;
-  uint32_t weight = 1;  // The pod's part where pods share a total; 1 to kMaxPodWeight.
-
-  bool operator==(const InternetOptions&) const = default;
-};
-inline constexpr uint32_t kMaxPodWeight = 100;
-
 // The options that an attachment has beside its addresses.
 struct AttachOptions {
   std::optional<ip::MacAddress> pod_mac = std::nullopt;  // nullopt: derived from the key.
@@ -50,8 +30,8 @@ struct AttachOptions {
   // The position of this interface among its container's. The first (0) has the pod's default
   // routes; what comes from a later one's address leaves by that one all the same.
   uint32_t ordinal = 0;
-  Bandwidth bandwidth = {};
-  InternetOptions internet = {};
+  cni::Bandwidth bandwidth = {};
+  cni::InternetOptions internet = {};
 
   bool operator==(const AttachOptions&) const = default;
 };
@@ -74,7 +54,7 @@ struct AttachSpec {
   uint32_t mtu = 0;                    // Bytes; both ends.
   std::vector<ip::Address> addresses;  // One or two: at most one a family.
   uint32_t ordinal = 0;                // The same as AttachOptions::ordinal.
-  Bandwidth bandwidth = {};
+  cni::Bandwidth bandwidth = {};
   std::vector<SourceTable> source_tables = {};  // For some of the addresses; at most one each.
 
   bool operator==(const AttachSpec&) const = default;

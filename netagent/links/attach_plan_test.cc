@@ -35,8 +35,10 @@ TEST(PlanAttach, DerivesUnicastLocalMacsThatDiffer) {
 
 TEST(PlanAttach, TakesWhatWasAskedFor) {
   const auto mac = ip::MacAddress::Parse("02:00:5e:00:53:01").value();
-  const AttachOptions options{
-      .pod_mac = mac, .mtu = 1400, .ordinal = 1, .bandwidth = {.ingress_rate = 1'000'000}};
+  const AttachOptions options{.pod_mac = mac,
+                              .mtu = 1400,
+                              .ordinal = 1,
+                              .bandwidth = {.ingress_rate = units::BitRate(1'000'000)}};
   const AttachSpec spec = PlanAttach({"c0ffee", "eth0"}, {kV4}, 1500, options).value();
   EXPECT_EQ(spec.pod_mac, mac);
   EXPECT_EQ(spec.mtu, 1400U);

@@ -156,6 +156,11 @@ absl::Status KernelLinks::TakeStock() {
   return SendInBatches(socket_, orphans);
 }
 
+uint32_t KernelLinks::IndexOf(const std::string& host_link) const {
+  const auto known = attached_.find(host_link);
+  return known == attached_.end() ? 0 : static_cast<uint32_t>(known->second.index);
+}
+
 HostSide KernelLinks::Recall(const std::string& host_link) const {
   const auto known = attached_.find(host_link);
   if (known == attached_.end()) return {};

@@ -46,6 +46,7 @@ class KernelLinks final : public Links {
 
   absl::StatusOr<std::map<std::string, HostSide>> Read() override;
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override;
+  uint32_t IndexOf(const std::string& host_link) const override;
   HostSide Recall(const std::string& host_link) const override;
   absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
                      std::optional<int> pod_netns) override;

@@ -78,10 +78,9 @@ absl::Status EnsurePodRoute(netlink::Socket& socket, const netlink::Route& route
 
 bool IsLimited(const netlink::LinkState& state) { return state.qdisc == "tbf"; }
 
-std::optional<uint64_t> LimitOf(const netlink::Qdisc& qdisc) {
+std::optional<units::BitRate> LimitOf(const netlink::Qdisc& qdisc) {
   if (qdisc.parent != TC_H_ROOT || !qdisc.token_bucket) return std::nullopt;
-  constexpr uint64_t kBitsPerByte = 8;
-  return qdisc.token_bucket->rate * kBitsPerByte;
+  return units::ToBits(units::ByteRate(qdisc.token_bucket->rate));
 }
 
 // Adds the limit, in place of one of ours with other values; another's stays.
@@ -170,7 +169,7 @@ absl::StatusOr<std::map<std::string, HostSide>> KernelLinks::Read() {
     for (const netlink::Qdisc& qdisc : *qdiscs) {
       const auto side = by_index.find(qdisc.link);
       if (side == by_index.end()) continue;
-      if (const auto limit = LimitOf(qdisc)) side->second->limit_bps = limit;
+      if (const auto limit = LimitOf(qdisc)) side->second->limit = limit;
     }
   }
   return sides;

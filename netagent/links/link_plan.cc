@@ -5,12 +5,19 @@
 
 #include "fmt/core.h"
 #include "netagent/claims.h"
-#include "netagent/links/link_shaping.h"
 
 namespace spoke::netagent {
 namespace {
 
-constexpr uint64_t kBitsPerByte = 8;
+constexpr uint64_t kBurstsASecond = 1000;
+constexpr uint64_t kMinBurst = 16UL << 10;
+constexpr uint64_t kQueuesASecond = 20;
+constexpr uint64_t kMinQueuedPackets = 8;
+// Ethernet header and one VLAN tag, which the kernel counts.
+constexpr uint64_t kHeaderBytes = 18;
+// Above some 2 Gbit/s a queue is shorter in time than 50 ms, and long enough.
+constexpr uint64_t kMaxQueue = 16UL << 20;
+constexpr uint64_t kMaxBurst = 16UL << 20;
 
 constexpr std::array<std::string_view, static_cast<size_t>(kLastPart) + 1> kPartNames = {
     "host_link", "host_setting",   "host_mac",      "host_mtu",   "ingress_limit",
@@ -29,8 +36,8 @@ const PermanentNeighbour* FindNeighbour(const std::vector<PermanentNeighbour>& n
   return found == neighbours.end() ? nullptr : &*found;
 }
 
-std::string RateText(const std::optional<uint64_t>& bps) {
-  return bps ? fmt::format("{} bit/s", *bps) : "not limited";
+std::string RateText(const std::optional<units::BitRate>& rate) {
+  return rate ? fmt::format("{} bit/s", rate->count()) : "not limited";
 }
 
 // The addresses of a pod, those of IPv4 first: where the runtime has switched IPv6 off, all that is
@@ -50,7 +57,7 @@ LinkOperations PlanNew(const AttachSpec& spec) {
                   .found = fmt::format("link {} is gone from the node", spec.host_link)});
   plan.push_back({.part = Part::kHostSetting});
   // The limit comes before the link is up: after, the kernel would wait for all CPUs.
-  if (spec.bandwidth.ingress_rate != 0) plan.push_back({.part = Part::kIngressLimit});
+  if (!spec.bandwidth.ingress_rate.is_zero()) plan.push_back({.part = Part::kIngressLimit});
   plan.push_back({.part = Part::kHostUp});
   for (const ip::Address& address : spec.addresses) {
     plan.push_back({.part = Part::kHostNeighbour, .address = address, .mac = spec.pod_mac});
@@ -141,10 +148,10 @@ void PlanHost(const AttachSpec& spec, const ObservedLink& observed, LinkOperatio
   }
   // Where nobody asked for a limit, a plugin of the chain can have set one. The limit of what the
   // pod sends is no part of the link (shaping/shaper.h): at its own end the pod has a say.
-  if (const auto wanted = IngressRateOf(spec); wanted && wanted != host.limit_bps) {
+  if (const auto wanted = IngressRateOf(spec); wanted && wanted != host.limit) {
     plan.push_back({.part = Part::kIngressLimit,
                     .found = fmt::format("the limit of link {} is {}, not {}", link,
-                                         RateText(host.limit_bps), RateText(wanted))});
+                                         RateText(host.limit), RateText(wanted))});
   }
   if (!host.up) {
     plan.push_back(
@@ -254,11 +261,26 @@ std::vector<PodRoute> PodRoutesOf(const AttachSpec& spec, const ip::Address& add
 
 uint32_t PodTableOf(const AttachSpec& spec) { return claims::kFirstPodTable + spec.ordinal; }
 
-std::optional<uint64_t> IngressRateOf(const AttachSpec& spec) {
-  const Bandwidth& asked = spec.bandwidth;
+std::optional<LinkShaping> PlanLinkShaping(units::BitRate rate, units::BitCount burst,
+                                           uint32_t mtu) {
+  if (rate.is_zero()) return std::nullopt;
+  const uint64_t bytes_per_second = std::max<uint64_t>(units::ToBytes(rate).count(), 1);
+  const uint64_t packet = mtu + kHeaderBytes;
+  uint64_t bytes = std::clamp(bytes_per_second / kBurstsASecond, kMinBurst, kMaxBurst);
+  if (!burst.is_zero()) bytes = std::min(bytes, units::ToBytes(burst).count());
+  bytes = std::max(bytes, packet);
+  const uint64_t queue = std::min(bytes_per_second / kQueuesASecond, kMaxQueue);
+  const uint64_t limit = std::max({queue, bytes, kMinQueuedPackets * packet});
+  return LinkShaping{.rate = units::ByteRate(bytes_per_second),
+                     .burst = units::ByteCount(bytes),
+                     .limit = units::ByteCount(limit)};
+}
+
+std::optional<units::BitRate> IngressRateOf(const AttachSpec& spec) {
+  const cni::Bandwidth& asked = spec.bandwidth;
   const auto ingress = PlanLinkShaping(asked.ingress_rate, asked.ingress_burst, spec.mtu);
   if (!ingress) return std::nullopt;
-  return ingress->bytes_per_second * kBitsPerByte;
+  return units::ToBits(ingress->rate);
 }
 
 LinkOperations PlanLink(const AttachSpec& spec, const ObservedLink& observed) {

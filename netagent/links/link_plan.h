@@ -65,9 +65,9 @@ struct HostSide {
   std::vector<uint32_t> settings;
   std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
   std::vector<PermanentNeighbour> neighbours;
-  std::vector<SourceTable> rules;     // Our rules for addresses that lead here.
-  std::vector<ip::Address> routes;    // Our routes in the main table, each to one address.
-  std::optional<uint64_t> limit_bps;  // The token bucket's at its root; nullopt: there is none.
+  std::vector<SourceTable> rules;       // Our rules for addresses that lead here.
+  std::vector<ip::Address> routes;      // Our routes in the main table, each to one address.
+  std::optional<units::BitRate> limit;  // The token bucket's at its root; nullopt: there is none.
 
   bool operator==(const HostSide&) const = default;
 };
@@ -158,9 +158,30 @@ inline constexpr uint32_t kMainTable = 254;  // RT_TABLE_MAIN of linux/rtnetlink
 std::vector<PodRoute> PodRoutesOf(const AttachSpec& spec, const ip::Address& address);
 uint32_t PodTableOf(const AttachSpec& spec);
 
-// The rate that the host link's token bucket should have, in bits a second, as links/link_shaping.h
-// makes it of what was asked for; nullopt: not limited.
-std::optional<uint64_t> IngressRateOf(const AttachSpec& spec);
+// A token bucket: as much as `burst` goes at once, as much as `limit` waits, the rest is dropped.
+// Burst and limit fit 32 bits, which is what the kernel has for them.
+struct LinkShaping {
+  units::ByteRate rate;
+  units::ByteCount burst;
+  units::ByteCount limit;
+
+  bool operator==(const LinkShaping&) const = default;
+};
+
+// Plans one direction of a link with `mtu`. A `rate` of zero: nothing is returned; a `burst` of
+// zero: none was asked for. Runtimes pass bursts on that stand for "whatever" (gigabits), with
+// which nothing would be limited for seconds, so:
+//   - the burst is what the rate gives in a millisecond, or 16 KiB where that is more, so that
+//     segmentation offload still pays; less when less is requested; but never less than one packet,
+//     since then none would pass;
+//   - the queue is what the rate gives in 50 ms, so that the last packet of it is not late by more;
+//     but never less than the burst, or than 8 packets.
+std::optional<LinkShaping> PlanLinkShaping(units::BitRate rate, units::BitCount burst,
+                                           uint32_t mtu);
+
+// The rate that the host link's token bucket should have, as PlanLinkShaping() makes it of what was
+// asked for; nullopt: not limited.
+std::optional<units::BitRate> IngressRateOf(const AttachSpec& spec);
 
 // The operations that turn `observed` into what `spec` says, in the order in which the kernel needs
 // them on either side of the link. Idempotent: once they are applied, planning again gives none,

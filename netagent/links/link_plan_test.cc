@@ -17,7 +17,7 @@ using testing::IsEmpty;
 
 ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); }
 
-AttachSpec Spec(uint32_t ordinal = 0, Bandwidth bandwidth = {}) {
+AttachSpec Spec(uint32_t ordinal = 0, cni::Bandwidth bandwidth = {}) {
   return PlanAttach({"pod", "eth0"}, {A("10.1.0.5"), A("fd00::5")}, 1500,
                     {.ordinal = ordinal, .bandwidth = bandwidth})
       .value();
@@ -47,7 +47,8 @@ struct Case {
 class PlanLinkTest : public testing::TestWithParam<Case> {};
 
 TEST_P(PlanLinkTest, FindsExactlyWhatDiffers) {
-  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  const AttachSpec spec = Spec(
+      0, {.ingress_rate = units::BitRate(8'000'000), .egress_rate = units::BitRate(4'000'000)});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   ASSERT_EQ(Texts(PlanLink(spec, {host, pod})), "");
@@ -61,7 +62,8 @@ TEST_P(PlanLinkTest, FindsExactlyWhatDiffers) {
 
 // The law: a plan that was applied leaves nothing to plan.
 TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
-  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  const AttachSpec spec = Spec(
+      0, {.ingress_rate = units::BitRate(8'000'000), .egress_rate = units::BitRate(4'000'000)});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   GetParam().damage(host, pod);
@@ -74,7 +76,8 @@ TEST_P(PlanLinkTest, ReachesWhatTheSpecSaysInOneRound) {
 
 // The same law without the pod's side: only what is on the node is planned.
 TEST_P(PlanLinkTest, WithoutThePodNothingIsSaidOfIt) {
-  const AttachSpec spec = Spec(0, {.ingress_rate = 8'000'000, .egress_rate = 4'000'000});
+  const AttachSpec spec = Spec(
+      0, {.ingress_rate = units::BitRate(8'000'000), .egress_rate = units::BitRate(4'000'000)});
   HostSide host = BuiltHostSide(spec);
   PodSide pod = BuiltPodSide(spec);
   GetParam().damage(host, pod);
@@ -107,9 +110,9 @@ INSTANTIATE_TEST_SUITE_P(
              Part::kHostNeighbour, "neighbour entry of 10.1.0.5 on spk", A("10.1.0.5")},
         Case{"HostRoute", [](HostSide& h, PodSide&) { h.routes.erase(h.routes.begin()); },
              Part::kHostRoute, "route to 10.1.0.5 by spk", A("10.1.0.5")},
-        Case{"IngressLimitGone", [](HostSide& h, PodSide&) { h.limit_bps.reset(); },
+        Case{"IngressLimitGone", [](HostSide& h, PodSide&) { h.limit.reset(); },
              Part::kIngressLimit, "is not limited, not 8000000 bit/s"},
-        Case{"IngressLimitOther", [](HostSide& h, PodSide&) { h.limit_bps = 1; },
+        Case{"IngressLimitOther", [](HostSide& h, PodSide&) { h.limit = units::BitRate(1); },
              Part::kIngressLimit, "is 1 bit/s, not 8000000 bit/s"},
         Case{"PodRenamed", [](HostSide&, PodSide& p) { p.name = "eth9"; }, Part::kPodLink,
              "is called eth9 in the pod, not eth0"},
@@ -138,9 +141,10 @@ std::vector<Part> PartsOf(const LinkOperations& plan) {
 }
 
 TEST(PlanLink, ALinkThatIsNotThereIsMadeWithAllThatBelongsToIt) {
-  AttachSpec spec = PlanAttach({"pod", "net1"}, {A("fd00::5"), A("10.1.0.5")}, 1500,
-                               {.ordinal = 1, .bandwidth = {.ingress_rate = 8'000'000}})
-                        .value();
+  AttachSpec spec =
+      PlanAttach({"pod", "net1"}, {A("fd00::5"), A("10.1.0.5")}, 1500,
+                 {.ordinal = 1, .bandwidth = {.ingress_rate = units::BitRate(8'000'000)}})
+          .value();
   spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
   const LinkOperations plan = PlanLink(spec, {});
   EXPECT_THAT(PartsOf(plan),
@@ -172,7 +176,7 @@ TEST(PlanLink, WhatOthersAddedIsNoDifference) {
   PodSide pod = BuiltPodSide(spec);
   host.neighbours.push_back({A("10.1.0.99"), {}});
   host.routes.push_back(A("10.1.0.99"));
-  host.limit_bps = 1;
+  host.limit = units::BitRate(1);
   pod.addresses.push_back(A("192.0.2.7"));
   pod.neighbours.push_back({A("192.0.2.1"), {}});
   pod.routes.push_back({ip::Prefix::Parse("192.0.2.0/24").value(), std::nullopt, 254});

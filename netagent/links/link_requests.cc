@@ -12,7 +12,6 @@
 #include "lib/netlink/link.h"
 #include "lib/netlink/neighbour.h"
 #include "netagent/claims.h"
-#include "netagent/links/link_shaping.h"
 
 namespace spoke::netagent {
 namespace {
@@ -70,9 +69,9 @@ netlink::Request AddLimit(const AttachSpec& spec, int32_t host_link) {
   const auto shaping =
       PlanLinkShaping(spec.bandwidth.ingress_rate, spec.bandwidth.ingress_burst, spec.mtu);
   return netlink::AddTokenBucket(host_link, claims::kShaperHandle,
-                                 {.rate = shaping->bytes_per_second,
-                                  .burst = shaping->burst_bytes,
-                                  .limit = shaping->limit_bytes});
+                                 {.rate = shaping->rate.count(),
+                                  .burst = static_cast<uint32_t>(shaping->burst.count()),
+                                  .limit = static_cast<uint32_t>(shaping->limit.count())});
 }
 
 }  // namespace

@@ -44,6 +44,10 @@ class Links {
   // is no network namespace); kUnavailable (see Read()); kResourceExhausted; kInternal.
   virtual absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) = 0;
 
+  // Returns the index of the host link that Apply() made, or that was there when this began; 0: it
+  // is not there. Asks nobody.
+  virtual uint32_t IndexOf(const std::string& host_link) const = 0;
+
   // Returns what is remembered of the host link that Apply() made, or that was there when this
   // began: its index, its routes, and the rules of addresses that no other link has. Asks nobody.
   // The value of a link that is not there is as constructed.

@@ -8,7 +8,8 @@
 
 namespace spoke::netagent {
 
-void NicTables::Prepare(const std::vector<Holding>& holdings) {
+void NicTables::Prepare(const ip::MacAddress& first, const std::vector<Holding>& holdings) {
+  first_ = first;
   std::set<ip::MacAddress> nics;
   for (const Holding& holding : holdings) {
     if (holding.nic && holding.nic != first_) nics.insert(*holding.nic);

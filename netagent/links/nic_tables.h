@@ -24,12 +24,10 @@ class NicTables {
   // Borrows both arguments.
   NicTables(Links& links, telemetry::Log& log) : links_(links), log_(log) {}
 
-  // Sets the node's first NIC: the main table is its own.
-  void SetFirst(const ip::MacAddress& mac) { first_ = mac; }
-
-  // Makes the tables for the NICs of `holdings`, and makes again those that have become wrong. One
-  // that cannot be made is warned of once; its addresses are refused until a later call makes it.
-  void Prepare(const std::vector<Holding>& holdings);
+  // Makes the tables for the NICs of `holdings` beside `first`, whose own is the main table, and
+  // makes again those that have become wrong. One that cannot be made is warned of once; its
+  // addresses are refused until a later call makes it.
+  void Prepare(const ip::MacAddress& first, const std::vector<Holding>& holdings);
 
   // Returns the tables of those of `addresses` that need one. Errors: kUnavailable (one has none
   // yet; the message names the NIC and says why).

@@ -22,7 +22,6 @@ class NicTablesTest : public testing::Test {
  protected:
   NicTablesTest() {
     kernel_.SetNic({.name = "eth0", .mac = first_, .mtu = 1500, .addresses = {}});
-    tables_.SetFirst(first_);
     assignments_.Apply(HoldingsReplaced{holdings_});
   }
 
@@ -37,20 +36,20 @@ class NicTablesTest : public testing::Test {
 };
 
 TEST_F(NicTablesTest, AddressesOfTheFirstNicAndOfNobodyKnowsWhichNeedNone) {
-  tables_.Prepare(holdings_);
+  tables_.Prepare(first_, holdings_);
   EXPECT_THAT(tables_.Of({kOnFirst, kAnywhere}, assignments_).value(), IsEmpty());
 }
 
 TEST_F(NicTablesTest, AddressesOfAnotherNicLeaveByItsTable) {
   kernel_.SetNic({.name = "eth1", .mac = second_, .mtu = 1500, .addresses = {}});
-  tables_.Prepare(holdings_);
+  tables_.Prepare(first_, holdings_);
   const uint32_t table = kernel_.SetNicTable(second_).value();
   EXPECT_THAT(tables_.Of({kOnFirst, kOnSecond}, assignments_).value(),
               ElementsAre(SourceTable{kOnSecond, table}));
 }
 
 TEST_F(NicTablesTest, ANicWithoutATableRefusesItsAddressesAndIsWarnedOfOnce) {
-  for (int i = 0; i < 2; ++i) tables_.Prepare(holdings_);
+  for (int i = 0; i < 2; ++i) tables_.Prepare(first_, holdings_);
   const auto refused = tables_.Of({kOnSecond}, assignments_);
   ASSERT_TRUE(absl::IsUnavailable(refused.status()));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("00:0d:3a:00:00:02"));
@@ -58,7 +57,7 @@ TEST_F(NicTablesTest, ANicWithoutATableRefusesItsAddressesAndIsWarnedOfOnce) {
   EXPECT_THAT(tables_.Missing(), ElementsAre(second_));
   EXPECT_THAT(tables_.ExplainMissing(), HasSubstr("NIC 00:0d:3a:00:00:02 has no way out"));
   kernel_.SetNic({.name = "eth1", .mac = second_, .mtu = 1500, .addresses = {}});
-  tables_.Prepare(holdings_);
+  tables_.Prepare(first_, holdings_);
   EXPECT_TRUE(tables_.Of({kOnSecond}, assignments_).ok());
   EXPECT_THAT(tables_.Missing(), IsEmpty());
   EXPECT_EQ(tables_.ExplainMissing(), "");

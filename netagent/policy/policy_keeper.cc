@@ -35,12 +35,12 @@ void PolicyKeeper::OnPolicy(const node_api::PolicyUpdate& update) {
     return Answer({.version = version, .error = ""}, Take(std::move(proposed.policy)));
   }
   const Policy& policy = proposed.policy;
-  callbacks_.count_cuts(policy, [this, number, proposed](const absl::StatusOr<CutCount>& count) {
+  callbacks_.count_cuts(policy, [this, number, proposed](const absl::StatusOr<CutsByRule>& count) {
     if (number == updates_) OnCounted(proposed, count);
   });
 }
 
-void PolicyKeeper::OnCounted(Proposed proposed, const absl::StatusOr<CutCount>& count) {
+void PolicyKeeper::OnCounted(Proposed proposed, const absl::StatusOr<CutsByRule>& count) {
   node_api::PolicyAck ack{.version = proposed.policy.version, .error = ""};
   if (count.ok()) ack.cut = SaidOf(*count);
   absl::Status may;

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/telemetry/log.h"
-#include "netagent/connections/cut_count.h"
+#include "netagent/connections/cuts_by_rule.h"
 #include "netagent/policy/policy_bundle.h"
 #include "netagent/session/server_link.h"
 
@@ -23,7 +23,7 @@ namespace spoke::netagent {
 // last good one stays: in memory and in the file.
 class PolicyKeeper {
  public:
-  using CountDone = std::function<void(absl::StatusOr<CutCount>)>;
+  using CountDone = std::function<void(absl::StatusOr<CutsByRule>)>;
   struct Callbacks {
     // Puts a policy in force; what it refuses is not taken. May be empty.
     std::function<absl::Status(const Policy&)> put_in_force = {};
@@ -68,7 +68,7 @@ class PolicyKeeper {
     Policy policy;
     std::optional<CutLimit> limit;
   };
-  void OnCounted(Proposed proposed, const absl::StatusOr<CutCount>& count);
+  void OnCounted(Proposed proposed, const absl::StatusOr<CutsByRule>& count);
   absl::Status Take(Policy next);
   void Answer(const node_api::PolicyAck& ack, const absl::Status& taken);
 

@@ -144,7 +144,7 @@ TEST_F(CountedPolicyTest, IsNotInForceBeforeItsConnectionsAreCounted) {
   keeper_->OnPolicy(Limited(3, "web"));
   EXPECT_THAT(in_force_, IsEmpty());
   EXPECT_THAT(server_.policy_acks, IsEmpty());
-  const CutCount count{.connections = 400, .peer_spoke = 20};
+  const CutsByRule count{.connections = 400, .peer_spoke = 20};
   asked_.at(0)(count);
   EXPECT_THAT(in_force_, ElementsAre(3));
   EXPECT_THAT(server_.policy_acks,
@@ -153,9 +153,9 @@ TEST_F(CountedPolicyTest, IsNotInForceBeforeItsConnectionsAreCounted) {
 
 TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimit) {
   keeper_->OnPolicy(TeamUpdate(3, 0, "web"));
-  asked_.at(0)(CutCount());
+  asked_.at(0)(CutsByRule());
   keeper_->OnPolicy(Limited(4, "batch"));
-  const CutCount count{.connections = 400, .peer_spoke = 20, .egress = 1};
+  const CutsByRule count{.connections = 400, .peer_spoke = 20, .egress = 1};
   asked_.at(1)(count);
   EXPECT_THAT(in_force_, ElementsAre(3));
   EXPECT_EQ(InForce(), "web");
@@ -175,9 +175,9 @@ TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimi
 TEST_F(CountedPolicyTest, IsForgottenWhenAnotherComesMeanwhile) {
   keeper_->OnPolicy(Limited(3, "web"));
   keeper_->OnPolicy(Limited(4, "batch"));
-  asked_.at(0)(CutCount());
+  asked_.at(0)(CutsByRule());
   EXPECT_THAT(in_force_, IsEmpty());
-  asked_.at(1)(CutCount());
+  asked_.at(1)(CutsByRule());
   EXPECT_THAT(in_force_, ElementsAre(4));
   EXPECT_EQ(server_.policy_acks.size(), 1U);
 }

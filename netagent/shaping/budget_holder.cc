@@ -29,15 +29,19 @@ int64_t Halvings(absl::Duration since, absl::Duration half_life) {
   return std::min(absl::IDivDuration(since, half_life, &rest), kGoneAfter - 1) + 1;
 }
 
-uint64_t RateAfter(uint64_t rate, int64_t halvings) {
-  return halvings >= kGoneAfter ? 0 : rate >> static_cast<unsigned>(halvings);
+uint64_t Halved(uint64_t count, int64_t halvings) {
+  return halvings >= kGoneAfter ? 0 : count >> static_cast<unsigned>(halvings);
+}
+
+units::BitRate RateAfter(units::BitRate rate, int64_t halvings) {
+  return units::BitRate(Halved(rate.count(), halvings));
 }
 
 // Returns what is left of a limit of connections. 0 stands for "not limited", which a limit does
 // not decay to.
 uint32_t ConnectionsAfter(uint32_t connections, int64_t halvings) {
   if (connections == 0) return 0;
-  return std::max<uint32_t>(static_cast<uint32_t>(RateAfter(connections, halvings)), 1);
+  return std::max<uint32_t>(static_cast<uint32_t>(Halved(connections, halvings)), 1);
 }
 
 }  // namespace
@@ -104,11 +108,12 @@ std::vector<GrantInForce> BudgetHolder::At(
     if (budget == nullptr) continue;
     const bool has_pods = with_pods.contains(key);
     // Parts of teams without pods would come on top of the floor.
-    const uint64_t floor = has_pods ? budget->floor / teams_here[key.first] : 0;
+    const units::BitRate floor =
+        has_pods ? budget->floor / teams_here[key.first] : units::BitRate();
     GrantInForce row;
     if (const auto held = held_.find(key); held != held_.end()) {
       row = Left(held->second, *budget, now);
-      if (row.mode == GrantMode::kDecaying && row.held == 0 && !has_pods) continue;
+      if (row.mode == GrantMode::kDecaying && row.held.is_zero() && !has_pods) continue;
       if (row.mode == GrantMode::kDecaying && row.held <= floor) row.mode = GrantMode::kFloor;
     }
     row.budget = key.first;
@@ -133,8 +138,8 @@ absl::Time BudgetHolder::NextChange(absl::Time now,
       next = std::min(next, hold_end);
     } else {
       const int64_t halvings = Halvings(now - hold_end, budget->half_life);
-      const bool settled =
-          RateAfter(held.rate, halvings) == 0 && ConnectionsAfter(held.connections, halvings) <= 1;
+      const bool settled = RateAfter(held.rate, halvings).is_zero() &&
+                           ConnectionsAfter(held.connections, halvings) <= 1;
       if (!settled && halvings < kGoneAfter) {
         next = std::min(next, hold_end + halvings * budget->half_life);
       }

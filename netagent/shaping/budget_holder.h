@@ -24,8 +24,9 @@ enum class GrantMode : uint8_t { kFloor, kGranted, kHolding, kDecaying };
 struct GrantInForce {
   std::string budget;
   std::string team;
-  uint64_t rate = 0;  // The grant or what is left of it, or the part of the floor if that is more.
-  uint64_t held = 0;  // The grant or what is left of it, without the floor.
+  // The grant or what is left of it, or the part of the floor if that is more.
+  units::BitRate rate = {};
+  units::BitRate held = {};  // The grant or what is left of it, without the floor.
   uint32_t connections = 0;
   GrantMode mode = GrantMode::kFloor;
   absl::Duration age;  // The time since the grant was sent for; zero: there is none.
@@ -56,7 +57,7 @@ class BudgetHolder {
 
  private:
   struct Held {
-    uint64_t rate = 0;
+    units::BitRate rate = {};
     uint32_t connections = 0;
     absl::Time from;
     absl::Duration duration;

@@ -12,7 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr uint64_t kMbit = 1'000'000;
+using units::BitRate;
+
+constexpr BitRate kMbit{1'000'000};
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 ResolvedBudget Budget(const std::string& name = "internet") {
@@ -23,7 +25,7 @@ ResolvedBudget Budget(const std::string& name = "internet") {
           .half_life = absl::Seconds(30)};
 }
 
-node_api::BudgetGrant Grant(const std::string& team, uint64_t rate, uint32_t connections = 0) {
+node_api::BudgetGrant Grant(const std::string& team, BitRate rate, uint32_t connections = 0) {
   return {.budget = "internet",
           .team = team,
           .rate = rate,
@@ -98,7 +100,7 @@ TEST(BudgetHolder, WithoutAWordItHoldsThenHalvesDownToTheFloor) {
   struct {
     absl::Time at;
     GrantMode mode;
-    uint64_t rate;
+    BitRate rate;
     uint32_t connections;
   } const cases[] = {
       {kStart + absl::Seconds(119), GrantMode::kGranted, 800 * kMbit, 100},
@@ -228,13 +230,15 @@ TEST(BudgetHolder, NothingChangesBeforeNextChangeAndNothingEverGrows) {
   testing_support::Random random;
   for (int round = 0; round < 200; ++round) {
     std::vector<ResolvedBudget> budgets = {Budget()};
-    budgets[0].floor = random.OneIn(3) ? 0 : random.Between(1, 10 * kMbit);
+    budgets[0].floor =
+        random.OneIn(3) ? BitRate() : BitRate(random.Between(1, (10 * kMbit).count()));
     budgets[0].hold = absl::Milliseconds(random.Between(0, 5000));
     budgets[0].half_life = absl::Milliseconds(random.Between(1, 3000));
     BudgetHolder holder;
     holder.OnReportSent(1, kStart);
-    node_api::BudgetGrant grant = Grant("vision", random.Between(0, 1000 * kMbit),
-                                        static_cast<uint32_t>(random.Between(0, 1000)));
+    node_api::BudgetGrant grant =
+        Grant("vision", BitRate(random.Between(0, (1000 * kMbit).count())),
+              static_cast<uint32_t>(random.Between(0, 1000)));
     grant.duration = absl::Milliseconds(random.Between(0, 5000));
     ASSERT_TRUE(holder.OnGrants({.sequence = 1, .answers = 1, .grants = {grant}}, kStart));
     absl::Time now = kStart;

@@ -34,12 +34,12 @@ ById Index(const std::vector<ShapeClass>& there) {
 bool CanStay(const There& there, const ShapeClass& wanted) {
   if (there.state.parent != wanted.parent) return false;
   // A leaf never turns into a class with children, nor back: flows may name it meanwhile.
-  return wanted.queue != 0 ? !there.has_children : there.state.queue == 0;
+  return wanted.queue.is_zero() ? there.state.queue.is_zero() : !there.has_children;
 }
 
 bool SameClass(const ShapeClass& there, const ShapeClass& wanted) {
   const bool same_quantum =
-      wanted.queue == 0 || wanted.quantum == 0 || there.quantum == wanted.quantum;
+      wanted.queue.is_zero() || wanted.quantum.is_zero() || there.quantum == wanted.quantum;
   return there.rate == wanted.rate && there.ceil == wanted.ceil && there.burst == wanted.burst &&
          same_quantum;
 }
@@ -64,9 +64,9 @@ ClassChanges PlanClassChanges(const std::vector<ShapeClass>& there,
       if (change.set_class || change.set_queue) changes.first.push_back(change);
     } else if (at == by_id.end() && under_ready) {
       ready.insert(one.id);
-      changes.first.push_back({one, true, one.queue != 0});
+      changes.first.push_back({one, true, !one.queue.is_zero()});
     } else {
-      changes.again.push_back({one, true, one.queue != 0});
+      changes.again.push_back({one, true, !one.queue.is_zero()});
     }
   }
   for (const auto& [id, entry] : by_id) {

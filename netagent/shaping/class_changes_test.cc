@@ -14,12 +14,17 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 ShapeClass Inner(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1000) {
-  return {.id = id, .parent = parent, .rate = rate, .ceil = rate, .burst = 1, .quantum = 1};
+  return {.id = id,
+          .parent = parent,
+          .rate = units::ByteRate(rate),
+          .ceil = units::ByteRate(rate),
+          .burst = units::ByteCount(1),
+          .quantum = units::ByteCount(1)};
 }
 
 ShapeClass Leaf(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1000) {
   ShapeClass leaf = Inner(id, parent, rate);
-  leaf.queue = 5000;
+  leaf.queue = units::ByteCount(5000);
   return leaf;
 }
 
@@ -33,12 +38,12 @@ class Tree {
     const ShapeClass& one = change.wanted;
     if (one.parent != 0) {
       ASSERT_EQ(classes_.count(one.parent), 1U) << one.id;
-      ASSERT_EQ(classes_.at(one.parent).queue, 0U) << one.id;
+      ASSERT_TRUE(classes_.at(one.parent).queue.is_zero()) << one.id;
     }
     const bool is_new = classes_.count(one.id) == 0;
     ASSERT_TRUE(is_new || classes_.at(one.id).parent == one.parent) << one.id;
     ASSERT_TRUE(!is_new || change.set_class) << one.id;
-    const uint32_t queue = is_new ? 0 : classes_.at(one.id).queue;
+    const units::ByteCount queue = is_new ? units::ByteCount() : classes_.at(one.id).queue;
     if (change.set_class) classes_[one.id] = one;
     classes_[one.id].queue = change.set_queue ? one.queue : queue;
   }
@@ -90,17 +95,17 @@ TEST(PlanClassChanges, ARateIsChangedInPlace) {
 
 TEST(PlanClassChanges, AQueueThatSomebodyDeletedComesBackAlone) {
   ShapeClass bare = Leaf(2, 0);
-  bare.queue = 0;
+  bare.queue = {};
   const ClassChanges changes = PlanClassChanges({bare}, {Leaf(2, 0)});
   EXPECT_THAT(changes.first, ElementsAre(ClassChange{Leaf(2, 0), false, true}));
 }
 
 TEST(PlanClassChanges, TheQuantumOfAClassWithChildrenDoesNotMatter) {
   ShapeClass inner = Inner(1, 0);
-  inner.quantum = 77;
+  inner.quantum = units::ByteCount(77);
   EXPECT_EQ(PlanClassChanges({inner, Leaf(2, 1)}, {Inner(1, 0), Leaf(2, 1)}).differences, 0U);
   ShapeClass leaf = Leaf(2, 0);
-  leaf.quantum = 77;
+  leaf.quantum = units::ByteCount(77);
   EXPECT_EQ(PlanClassChanges({leaf}, {Leaf(2, 0)}).differences, 1U);
 }
 
@@ -145,7 +150,7 @@ TEST(PlanClassChanges, ReachesWhatIsWantedFromAnywhere) {
       const bool has_children = std::any_of(tree.begin(), tree.end(), [&](const ShapeClass& other) {
         return other.parent == one.id;
       });
-      if (!has_children) one.queue = 100 + random() % 2;
+      if (!has_children) one.queue = units::ByteCount(100 + random() % 2);
     }
     return tree;
   };

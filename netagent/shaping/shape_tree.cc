@@ -13,29 +13,37 @@ namespace spoke::netagent {
 namespace {
 
 constexpr uint64_t kBurstsASecond = 1000;
-constexpr uint64_t kMinBurst = 16UL << 10;
+constexpr units::ByteCount kMinBurst{16UL << 10};
 // The longest burst in seconds: the kernel counts the time that a burst takes in 64 ns, and in 32
 // bits: 274 s.
 constexpr uint64_t kMaxBurstSeconds = 128;
-constexpr uint64_t kMaxBurst = 64UL << 20;
+constexpr units::ByteCount kMaxBurst{64UL << 20};
 // The factor within which two levels are the same: rounding makes no larger difference.
 constexpr double kSameLevel = 1.02;
 
-bool Near(uint64_t fresh, uint64_t former, double slack = kSlack) {
-  const auto before = static_cast<double>(former);
-  return former != 0 && std::abs(static_cast<double>(fresh) - before) < slack * before;
+template <typename Unit>
+double ToDouble(units::Quantity<Unit> quantity) {
+  return static_cast<double>(quantity.count());
 }
 
-uint32_t BurstOf(uint64_t rate) {
-  const uint64_t burst = std::clamp(rate / kBurstsASecond, kMinBurst, kMaxBurst);
-  return static_cast<uint32_t>(rate < kMinBurst ? std::min(burst, rate * kMaxBurstSeconds) : burst);
+template <typename Unit>
+bool Near(units::Quantity<Unit> fresh, units::Quantity<Unit> former, double slack = kSlack) {
+  const double before = ToDouble(former);
+  return !former.is_zero() && std::abs(ToDouble(fresh) - before) < slack * before;
 }
 
-// Returns the bytes that leave a queue in that time.
-uint32_t BytesIn(absl::Duration time, uint64_t rate) {
-  const double bytes = static_cast<double>(rate) * absl::ToDoubleSeconds(time);
-  return static_cast<uint32_t>(
-      std::clamp<double>(bytes, static_cast<double>(kMinQueue), static_cast<double>(kMaxQueue)));
+units::ByteCount BurstOf(units::ByteRate rate) {
+  const auto burst =
+      std::clamp(units::ByteCount(rate.count() / kBurstsASecond), kMinBurst, kMaxBurst);
+  if (rate.count() >= kMinBurst.count()) return burst;
+  return std::min(burst, units::ByteCount(rate.count() * kMaxBurstSeconds));
+}
+
+// Returns what leaves a queue in that time.
+units::ByteCount BytesIn(absl::Duration time, units::ByteRate rate) {
+  const double bytes = ToDouble(rate) * absl::ToDoubleSeconds(time);
+  return units::ByteCount(
+      static_cast<uint64_t>(std::clamp(bytes, ToDouble(kMinQueue), ToDouble(kMaxQueue))));
 }
 
 class Rater {
@@ -72,10 +80,10 @@ class Rater {
     double weight = 0;
     double demand = 0;
     bool limited = false;
-    uint64_t ceil = 0;
-    uint64_t rate = 0;
-    uint64_t expected = 0;
-    uint32_t quantum = kMinQuantum;
+    units::ByteRate ceil;
+    units::ByteRate rate;
+    units::ByteRate expected;
+    units::ByteCount quantum = kMinQuantum;
   };
 
   // Adds up, from the leaves upwards: how many, how heavy, how much they want.
@@ -85,9 +93,9 @@ class Rater {
     if (node.leaf) {
       state.leaves = 1;
       state.weight = std::max<uint32_t>(node.weight, 1);
-      state.demand = static_cast<double>(node.demand);
+      state.demand = ToDouble(node.demand);
     }
-    if (node.limit != 0) state.demand = std::min(state.demand, static_cast<double>(node.limit));
+    if (!node.limit.is_zero()) state.demand = std::min(state.demand, ToDouble(node.limit));
     if (node.parent == 0) return;
     State& parent = states_[node.parent - 1];
     parent.leaves += state.leaves;
@@ -99,13 +107,13 @@ class Rater {
     const ShapeNode& node = nodes_[i];
     State& state = states_[i];
     const State* parent = node.parent == 0 ? nullptr : &states_[node.parent - 1];
-    state.limited = node.limit != 0 || (parent != nullptr && parent->limited);
+    state.limited = !node.limit.is_zero() || (parent != nullptr && parent->limited);
     if (!state.limited) {
       state.ceil = kUnlimitedRate;
       return;
     }
-    state.ceil = std::numeric_limits<uint64_t>::max();
-    if (node.limit != 0) {
+    state.ceil = units::ByteRate(std::numeric_limits<uint64_t>::max());
+    if (!node.limit.is_zero()) {
       state.ceil = std::max({node.limit, kMinLimit, state.leaves * kMinLeafRate});
     }
     if (parent != nullptr && parent->limited) state.ceil = std::min(state.ceil, parent->ceil);
@@ -115,7 +123,7 @@ class Rater {
   void RaiseUnlimited(size_t i) {
     State& state = states_[i];
     if (state.limited) return;
-    uint64_t sum = 0;
+    units::ByteRate sum;
     for (const size_t child : state.children) sum += states_[child].ceil;
     state.ceil = std::max(state.ceil, sum);
   }
@@ -131,7 +139,7 @@ class Rater {
     State& state = states_[i];
     if (state.children.empty()) return;
     SetQuanta(state);
-    uint64_t ceils = 0;
+    units::ByteRate ceils;
     for (const size_t child : state.children) {
       ceils += std::min(states_[child].ceil, state.ceil);
     }
@@ -142,8 +150,8 @@ class Rater {
     const std::vector<base::Claimant> claimants = ClaimsOn(state);
     double least = 0;
     for (const base::Claimant& claimant : claimants) least += claimant.min;
-    const auto rate = static_cast<double>(state.rate);
-    const auto expected = static_cast<double>(state.expected);
+    const double rate = ToDouble(state.rate);
+    const double expected = ToDouble(state.expected);
     const auto shares = base::WeightedMaxMin(std::max(kAssured * rate, least), claimants);
     SetRates(state, claimants, shares);
     const auto hopes = base::WeightedMaxMin(expected, HopesOf(state, claimants));
@@ -152,19 +160,19 @@ class Rater {
       // Whoever wants more than it did gets its part by weight, whatever the others want.
       const double part = expected * child.weight / state.weight;
       const double hope = std::max(hopes[c], std::min(part, claimants[c].max));
-      child.expected = std::min(static_cast<uint64_t>(hope), child.ceil);
+      child.expected = std::min(units::ByteRate(static_cast<uint64_t>(hope)), child.ceil);
       child.expected = std::max(child.expected, child.rate);
     }
   }
 
   std::vector<base::Claimant> ClaimsOn(const State& state) const {
-    const double part = static_cast<double>(state.rate) / state.weight;
+    const double part = ToDouble(state.rate) / state.weight;
     std::vector<base::Claimant> claimants;
     for (const size_t i : state.children) {
       const State& child = states_[i];
-      const auto ceil = static_cast<double>(child.ceil);
-      const double idle = std::max(kIdlePart * part * child.weight,
-                                   static_cast<double>(child.leaves * kMinLeafRate));
+      const double ceil = ToDouble(child.ceil);
+      const double idle =
+          std::max(kIdlePart * part * child.weight, ToDouble(child.leaves * kMinLeafRate));
       const double least = std::min(idle, ceil);
       claimants.push_back({.demand = std::max(child.demand, least),
                            .weight = child.weight,
@@ -190,14 +198,14 @@ class Rater {
   void SetRates(const State& state, const std::vector<base::Claimant>& claimants,
                 const std::vector<double>& shares) {
     std::vector<size_t> sharing;
-    uint64_t sum = 0;
+    units::ByteRate sum;
     for (size_t c = 0; c < claimants.size(); ++c) {
       State& child = states_[state.children[c]];
-      child.rate = std::max<uint64_t>(static_cast<uint64_t>(shares[c]), 1);
+      child.rate = units::ByteRate(std::max<uint64_t>(static_cast<uint64_t>(shares[c]), 1));
       const double most = std::min(claimants[c].demand, claimants[c].max);
       if (shares[c] < most * 0.999 && shares[c] > claimants[c].min * 1.001) sharing.push_back(c);
     }
-    std::vector<uint64_t> kept;
+    std::vector<units::ByteRate> kept;
     const bool keep_sharing = MayKeep(state, sharing);
     for (size_t c = 0; c < claimants.size(); ++c) {
       const State& child = states_[state.children[c]];
@@ -225,7 +233,7 @@ class Rater {
       if (child.former == nullptr || !Near(child.rate, child.former->rate, kLevelSlack)) {
         return false;
       }
-      const double level = static_cast<double>(child.former->rate) / child.weight;
+      const double level = ToDouble(child.former->rate) / child.weight;
       lowest = std::min(lowest, level);
       highest = std::max(highest, level);
     }
@@ -242,7 +250,8 @@ class Rater {
       if (!nodes_[child].leaf) continue;
       const double quanta =
           std::min(states_[child].weight / lightest, static_cast<double>(kMaxQuanta));
-      states_[child].quantum = static_cast<uint32_t>(kMinQuantum * quanta);
+      states_[child].quantum =
+          units::ByteCount(static_cast<uint64_t>(ToDouble(kMinQuantum) * quanta));
     }
   }
 
@@ -257,13 +266,13 @@ class Rater {
     return rated;
   }
 
-  static uint32_t QueueOf(const State& state) {
-    const uint32_t most = BytesIn(kLongQueueTime, state.expected);
+  static units::ByteCount QueueOf(const State& state) {
+    const units::ByteCount most = BytesIn(kLongQueueTime, state.expected);
     const bool shares = state.rate < state.ceil;
-    const uint32_t least = std::min(shares ? kInFlight * kOffloadedPacket : kMinQueue, most);
-    const uint32_t queue = std::max(BytesIn(kQueueTime, state.expected), least);
+    const auto least = std::min(shares ? kInFlight * kOffloadedPacket : kMinQueue, most);
+    const auto queue = std::max(BytesIn(kQueueTime, state.expected), least);
     if (queue <= kMinQueue || state.former == nullptr) return queue;
-    const uint32_t former = state.former->queue;
+    const auto former = state.former->queue;
     return Near(queue, former) && former >= least && former <= most ? former : queue;
   }
 

@@ -30,34 +30,34 @@ inline constexpr double kAssured = 0.99;
 inline constexpr double kIdlePart = 0.1;
 inline constexpr double kSlack = 0.15;
 inline constexpr double kLevelSlack = 0.03;
-// The least limit, in bytes a second. Less is next to nothing, and not even that for long bursts'
+// The least limit. Less is next to nothing, and not even that for long bursts'
 // clocks.
-inline constexpr uint64_t kMinLimit = 1000;
-inline constexpr uint64_t kMinLeafRate = 16;
+inline constexpr units::ByteRate kMinLimit{1000};
+inline constexpr units::ByteRate kMinLeafRate{16};
 // The greatest limit: more is a slip, and sums must not overflow.
-inline constexpr uint64_t kMaxLimit = 1'000'000'000'000;
-inline constexpr uint32_t kMinQueue = 2 * 1514;
+inline constexpr units::ByteRate kMaxLimit{1'000'000'000'000};
+inline constexpr units::ByteCount kMinQueue{2 * 1514};
 // The longest packet that offloads make of TCP's, as the queue charges it: 45 frames.
-inline constexpr uint32_t kOffloadedPacket = 45 * 1514;
+inline constexpr units::ByteCount kOffloadedPacket{45 * 1514};
 // The number of offloaded packets on their way: BBR keeps three of them on their way however slow
 // that is (net/ipv4/tcp_bbr.c, bbr_quantization_budget), and then some.
 inline constexpr uint32_t kInFlight = 4;
-inline constexpr uint32_t kMaxQueue = 8U << 20U;
+inline constexpr units::ByteCount kMaxQueue{8U << 20U};
 inline constexpr uint32_t kMaxQuanta = 16;
 
-// A node of the tree. Rates are of frames, in bytes a second.
+// A node of the tree. Rates are of frames.
 struct ShapeNode {
   std::string name;
   size_t parent = 0;  // The index of its parent + 1; 0: none. Parents come before their children.
   bool leaf = false;
-  uint64_t limit = 0;   // The limit of its own, at most kMaxLimit; 0: none.
-  uint32_t weight = 1;  // The weight of a leaf; at least 1.
-  uint64_t demand = 0;  // The demand of a leaf.
+  units::ByteRate limit = {};   // The limit of its own, at most kMaxLimit; zero: none.
+  uint32_t weight = 1;          // The weight of a leaf; at least 1.
+  units::ByteRate demand = {};  // The demand of a leaf.
 };
 
 struct RatedClass {
-  ShapeClass shape;       // The class, without numbers.
-  uint64_t expected = 0;  // The rate that it gets now if it wants it, at least.
+  ShapeClass shape;               // The class, without numbers.
+  units::ByteRate expected = {};  // The rate that it gets now if it wants it, at least.
 };
 
 // Returns a class for each of `nodes`, in the same order. `former` are the classes in force, by

@@ -11,10 +11,15 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr uint64_t kMegabyte = 1'000'000;
+using units::ByteCount;
+using units::ByteRate;
 
-ShapeNode Root(uint64_t limit) { return {.name = "root", .limit = limit}; }
-ShapeNode Leaf(const std::string& name, uint64_t demand, uint32_t weight = 1, uint64_t limit = 0) {
+constexpr ByteRate kMegabyte{1'000'000};
+constexpr ByteRate kNone;
+
+ShapeNode Root(ByteRate limit) { return {.name = "root", .limit = limit}; }
+ShapeNode Leaf(const std::string& name, ByteRate demand, uint32_t weight = 1,
+               ByteRate limit = kNone) {
   return {
       .name = name, .parent = 1, .leaf = true, .limit = limit, .weight = weight, .demand = demand};
 }
@@ -26,17 +31,17 @@ std::map<std::string, ShapeClass> ByName(const std::vector<ShapeNode>& nodes,
   return classes;
 }
 
-double Share(const RatedClass& rated, uint64_t of) {
-  return static_cast<double>(rated.shape.rate) / static_cast<double>(of);
+double Share(const RatedClass& rated, ByteRate of) {
+  return static_cast<double>(rated.shape.rate.count()) / static_cast<double>(of.count());
 }
 
 TEST(ShapeTree, ThoseThatWantMoreThanThereIsShareByWeight) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   const auto rated = RateTree(
       {Root(all), Leaf("a", all, 1), Leaf("b", all, 3), Leaf("small", 10 * kMegabyte)}, {});
   EXPECT_EQ(rated[0].shape.rate, all);
   EXPECT_EQ(rated[0].shape.ceil, all);
-  EXPECT_EQ(rated[0].shape.queue, 0U);
+  EXPECT_EQ(rated[0].shape.queue, ByteCount());
   EXPECT_NEAR(Share(rated[1], all), (kAssured - 0.1) / 4, 0.001);
   EXPECT_NEAR(Share(rated[2], all), (kAssured - 0.1) * 3 / 4, 0.001);
   EXPECT_NEAR(Share(rated[3], all), 0.1, 0.001);
@@ -44,70 +49,72 @@ TEST(ShapeTree, ThoseThatWantMoreThanThereIsShareByWeight) {
 }
 
 TEST(ShapeTree, IdleLeavesHaveSomeOfTheirPartAndAQueueForAllOfIt) {
-  const uint64_t all = 100 * kMegabyte;
-  const auto rated = RateTree({Root(all), Leaf("busy", all), Leaf("idle", 0)}, {});
+  const ByteRate all = 100 * kMegabyte;
+  const auto rated = RateTree({Root(all), Leaf("busy", all), Leaf("idle", kNone)}, {});
   EXPECT_NEAR(Share(rated[2], all), kIdlePart / 2, 0.0001);
   EXPECT_EQ(rated[2].expected, all / 2);
-  EXPECT_EQ(rated[2].shape.queue, all / 2 / 20) << "50 ms at what it can get";
+  EXPECT_EQ(rated[2].shape.queue, ByteCount(all.count() / 2 / 20)) << "50 ms at what it can get";
   EXPECT_GT(Share(rated[1], all), 0.9);
 }
 
 TEST(ShapeTree, WhatIdleLeavesHaveGoesByWeight) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   const auto rated =
-      RateTree({Root(all), Leaf("busy", all), Leaf("light", 0), Leaf("heavy", 0, 3)}, {});
+      RateTree({Root(all), Leaf("busy", all), Leaf("light", kNone), Leaf("heavy", kNone, 3)}, {});
   EXPECT_NEAR(Share(rated[2], all), kIdlePart / 5, 0.0001);
   EXPECT_NEAR(Share(rated[3], all), kIdlePart * 3 / 5, 0.0001);
 }
 
 // The kernel makes a class wait for what it has sent at the rate it had then.
 TEST(ShapeTree, NobodyOwesMoreThanASecond) {
-  for (const uint64_t all : {10 * kMegabyte, 130 * kMegabyte, 3000 * kMegabyte}) {
+  for (const ByteRate all : {10 * kMegabyte, 130 * kMegabyte, 3000 * kMegabyte}) {
     std::vector<ShapeNode> nodes = {Root(all)};
     for (int i = 0; i < 110; ++i) {
-      nodes.push_back(Leaf(fmt::format("{}", i), i % 2 == 0 ? all : 0, i % 7 == 3 ? 2 : 1));
+      nodes.push_back(Leaf(fmt::format("{}", i), i % 2 == 0 ? all : kNone, i % 7 == 3 ? 2 : 1));
     }
     const auto rated = RateTree(nodes, {});
     for (size_t i = 1; i < nodes.size(); ++i) {
       const ShapeClass& leaf = rated[i].shape;
-      const uint32_t longest = std::min(leaf.queue, kOffloadedPacket);
-      EXPECT_LE(longest, leaf.rate + leaf.rate / 20) << all << ", leaf " << i;
+      const ByteCount longest = std::min(leaf.queue, kOffloadedPacket);
+      const ByteRate rate = leaf.rate + leaf.rate / 20;
+      EXPECT_LE(longest.count(), rate.count()) << all.count() << ", leaf " << i;
     }
   }
 }
 
 TEST(ShapeTree, QueuesOfLeavesThatShareHoldOffloadedPackets) {
   struct {
-    uint64_t each;
-    uint32_t queue;
+    ByteRate each;
+    ByteCount queue;
   } const cases[] = {
-      {20'000, kMinQueue},
-      {1'400'000, 140'000},
+      {ByteRate(20'000), kMinQueue},
+      {ByteRate(1'400'000), ByteCount(140'000)},
       {4 * kMegabyte, kInFlight * kOffloadedPacket},
-      {100 * kMegabyte, 5'000'000},
+      {100 * kMegabyte, ByteCount(5'000'000)},
   };
   for (const auto& c : cases) {
-    const uint64_t all = 2 * c.each;
+    const ByteRate all = 2 * c.each;
     const auto rated = RateTree({Root(all), Leaf("a", all), Leaf("b", all)}, {});
-    EXPECT_EQ(rated[1].shape.queue, c.queue) << c.each;
-    const auto alone = RateTree({Root(0), Leaf("a", 0, 1, c.each)}, {});
-    EXPECT_EQ(alone[1].shape.queue, std::max<uint64_t>(c.each / 20, kMinQueue)) << c.each;
+    EXPECT_EQ(rated[1].shape.queue, c.queue) << c.each.count();
+    const auto alone = RateTree({Root(kNone), Leaf("a", kNone, 1, c.each)}, {});
+    EXPECT_EQ(alone[1].shape.queue, std::max(ByteCount(c.each.count() / 20), kMinQueue))
+        << c.each.count();
   }
 }
 
 TEST(ShapeTree, AQueueThatIsTooShortIsNotKept) {
-  const uint64_t all = 8 * kMegabyte;
+  const ByteRate all = 8 * kMegabyte;
   const std::vector<ShapeNode> nodes = {Root(all), Leaf("a", all), Leaf("b", all)};
   auto former = ByName(nodes, RateTree(nodes, {}));
-  former["a"].queue = kInFlight * kOffloadedPacket * 9 / 10;
-  former["b"].queue = kInFlight * kOffloadedPacket * 11 / 10;
+  former["a"].queue = 9 * (kInFlight * kOffloadedPacket) / 10;
+  former["b"].queue = 11 * (kInFlight * kOffloadedPacket) / 10;
   const auto rated = RateTree(nodes, former);
   EXPECT_EQ(rated[1].shape.queue, kInFlight * kOffloadedPacket);
   EXPECT_EQ(rated[2].shape.queue, former["b"].queue) << "near enough";
 }
 
 TEST(ShapeTree, ALevelThatHasMovedIsFollowed) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   const std::vector<ShapeNode> before = {Root(all), Leaf("a", all), Leaf("b", all),
                                          Leaf("small", 20 * kMegabyte)};
   std::vector<ShapeNode> after = before;
@@ -118,9 +125,9 @@ TEST(ShapeTree, ALevelThatHasMovedIsFollowed) {
 }
 
 TEST(ShapeTree, WhereAllFitsNobodyShares) {
-  const auto rated = RateTree(
-      {Root(100 * kMegabyte), Leaf("a", 0, 1, 60 * kMegabyte), Leaf("b", 0, 1, 40 * kMegabyte)},
-      {});
+  const auto rated = RateTree({Root(100 * kMegabyte), Leaf("a", kNone, 1, 60 * kMegabyte),
+                               Leaf("b", kNone, 1, 40 * kMegabyte)},
+                              {});
   EXPECT_EQ(rated[1].shape.rate, 60 * kMegabyte);
   EXPECT_EQ(rated[1].shape.ceil, 60 * kMegabyte);
   EXPECT_EQ(rated[2].shape.rate, 40 * kMegabyte);
@@ -128,14 +135,15 @@ TEST(ShapeTree, WhereAllFitsNobodyShares) {
 
 TEST(ShapeTree, WhatIsNotLimitedHoldsAllThatIsBelow) {
   const auto rated =
-      RateTree({Root(0), Leaf("a", 0, 1, kMaxLimit), Leaf("b", 0, 1, kMegabyte)}, {});
+      RateTree({Root(kNone), Leaf("a", kNone, 1, kMaxLimit), Leaf("b", kNone, 1, kMegabyte)}, {});
   EXPECT_EQ(rated[0].shape.rate, kMaxLimit + kMegabyte);
   EXPECT_EQ(rated[1].shape.rate, kMaxLimit);
-  EXPECT_EQ(RateTree({Root(0), Leaf("b", 0, 1, kMegabyte)}, {})[0].shape.ceil, kUnlimitedRate);
+  EXPECT_EQ(RateTree({Root(kNone), Leaf("b", kNone, 1, kMegabyte)}, {})[0].shape.ceil,
+            kUnlimitedRate);
 }
 
 TEST(ShapeTree, InnerClassesShareWhatTheirLeavesWant) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   std::vector<ShapeNode> nodes = {Root(all)};
   nodes.push_back({.name = "one", .parent = 1, .limit = 80 * kMegabyte});
   nodes.push_back({.name = "other", .parent = 1, .limit = 80 * kMegabyte});
@@ -155,32 +163,32 @@ TEST(ShapeTree, InnerClassesShareWhatTheirLeavesWant) {
 
 TEST(ShapeTree, BurstsAndQueuesGoByTimeWithinBounds) {
   struct {
-    uint64_t limit;
-    uint32_t burst;
-    uint32_t queue;
+    ByteRate limit;
+    ByteCount burst;
+    ByteCount queue;
   } const cases[] = {
-      {kMinLimit, 16U << 10U, kMinQueue},
-      {131'000, 16U << 10U, 6550},
-      {100 * kMegabyte, 100'000, 5'000'000},
-      {kUnlimitedRate, 12'500'000, kMaxQueue},
+      {kMinLimit, ByteCount(16U << 10U), kMinQueue},
+      {ByteRate(131'000), ByteCount(16U << 10U), ByteCount(6550)},
+      {100 * kMegabyte, ByteCount(100'000), ByteCount(5'000'000)},
+      {kUnlimitedRate, ByteCount(12'500'000), kMaxQueue},
   };
   for (const auto& c : cases) {
-    const auto rated = RateTree({Root(0), Leaf("a", 0, 1, c.limit)}, {});
-    EXPECT_EQ(rated[1].shape.burst, c.burst) << c.limit;
-    EXPECT_EQ(rated[1].shape.queue, c.queue) << c.limit;
+    const auto rated = RateTree({Root(kNone), Leaf("a", kNone, 1, c.limit)}, {});
+    EXPECT_EQ(rated[1].shape.burst, c.burst) << c.limit.count();
+    EXPECT_EQ(rated[1].shape.queue, c.queue) << c.limit.count();
   }
 }
 
 TEST(ShapeTree, QuantaGoByWeightWithinBounds) {
-  const auto rated =
-      RateTree({Root(kMegabyte), Leaf("a", 0, 2), Leaf("b", 0, 5), Leaf("c", 0, 100)}, {});
+  const auto rated = RateTree(
+      {Root(kMegabyte), Leaf("a", kNone, 2), Leaf("b", kNone, 5), Leaf("c", kNone, 100)}, {});
   EXPECT_EQ(rated[1].shape.quantum, kMinQuantum);
-  EXPECT_EQ(rated[2].shape.quantum, kMinQuantum * 5 / 2);
-  EXPECT_EQ(rated[3].shape.quantum, kMinQuantum * kMaxQuanta);
+  EXPECT_EQ(rated[2].shape.quantum, 5 * kMinQuantum / 2);
+  EXPECT_EQ(rated[3].shape.quantum, kMaxQuanta * kMinQuantum);
 }
 
 TEST(ShapeTree, SmallChangesOfDemandChangeNothing) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   const std::vector<ShapeNode> before = {Root(all), Leaf("a", all), Leaf("b", all),
                                          Leaf("small", 10 * kMegabyte)};
   std::vector<ShapeNode> after = before;
@@ -193,16 +201,16 @@ TEST(ShapeTree, SmallChangesOfDemandChangeNothing) {
 }
 
 TEST(ShapeTree, ThoseThatShareByWeightNeverKeepUnlikeRates) {
-  const uint64_t all = 100 * kMegabyte;
+  const ByteRate all = 100 * kMegabyte;
   const std::vector<ShapeNode> nodes = {Root(all), Leaf("a", all), Leaf("b", all)};
   auto former = ByName(nodes, RateTree(nodes, {}));
-  former["a"].rate = former["a"].rate * 9 / 10;
+  former["a"].rate = 9 * former["a"].rate / 10;
   const auto rated = RateTree(nodes, former);
   EXPECT_EQ(rated[1].shape.rate, rated[2].shape.rate);
 }
 
 TEST(ShapeTree, NewLimitHoldsAtOnceHoweverSmallTheChange) {
-  const std::vector<ShapeNode> before = {Root(100 * kMegabyte), Leaf("a", 0, 1, 50 * kMegabyte),
+  const std::vector<ShapeNode> before = {Root(100 * kMegabyte), Leaf("a", kNone, 1, 50 * kMegabyte),
                                          Leaf("b", 200 * kMegabyte)};
   std::vector<ShapeNode> after = before;
   after[0].limit = 97 * kMegabyte;
@@ -213,23 +221,28 @@ TEST(ShapeTree, NewLimitHoldsAtOnceHoweverSmallTheChange) {
   EXPECT_EQ(rated[2].shape.ceil, 97 * kMegabyte);
 }
 
+ByteRate AnyDemand(testing_support::Random& random) {
+  return ByteRate(random.Between(0, (300 * kMegabyte).count()));
+}
+
 // Makes a tree of up to four levels.
 std::vector<ShapeNode> RandomTree(testing_support::Random& random) {
-  const auto limit = [&]() -> uint64_t {
-    return random.OneIn(4) ? kMinLimit : random.Between(kMinLimit, 200 * kMegabyte);
+  const auto limit = [&] {
+    const uint64_t most = (200 * kMegabyte).count();
+    return random.OneIn(4) ? kMinLimit : ByteRate(random.Between(kMinLimit.count(), most));
   };
   std::vector<ShapeNode> nodes;
   const auto add_leaf = [&](size_t parent) {
     nodes.push_back({.name = fmt::format("leaf {}", nodes.size()),
                      .parent = parent,
                      .leaf = true,
-                     .limit = random.OneIn(2) ? 0 : limit(),
+                     .limit = random.OneIn(2) ? kNone : limit(),
                      .weight = static_cast<uint32_t>(random.Between(1, 100)),
-                     .demand = random.OneIn(2) ? 0 : random.Between(0, 300 * kMegabyte)});
+                     .demand = random.OneIn(2) ? kNone : AnyDemand(random)});
   };
   for (uint64_t roots = random.Between(1, 3); roots > 0; --roots) {
     nodes.push_back(
-        {.name = fmt::format("root {}", nodes.size()), .limit = random.OneIn(3) ? 0 : limit()});
+        {.name = fmt::format("root {}", nodes.size()), .limit = random.OneIn(3) ? kNone : limit()});
     const size_t root = nodes.size();
     for (uint64_t teams = random.Between(0, 4); teams > 0; --teams) {
       nodes.push_back(
@@ -237,7 +250,7 @@ std::vector<ShapeNode> RandomTree(testing_support::Random& random) {
       const size_t team = nodes.size();
       for (uint64_t i = random.Between(1, 130); i > 0; --i) add_leaf(team);
     }
-    if (nodes[root - 1].limit == 0) continue;
+    if (nodes[root - 1].limit.is_zero()) continue;
     for (uint64_t i = random.Between(1, 10); i > 0; --i) add_leaf(root);
   }
   return nodes;
@@ -245,16 +258,16 @@ std::vector<ShapeNode> RandomTree(testing_support::Random& random) {
 
 void CheckLaws(const std::vector<ShapeNode>& nodes, const std::vector<RatedClass>& rated) {
   ASSERT_EQ(rated.size(), nodes.size());
-  std::vector<uint64_t> sums(nodes.size(), 0);
+  std::vector<ByteRate> sums(nodes.size());
   for (size_t i = 0; i < nodes.size(); ++i) {
     const ShapeClass& shape = rated[i].shape;
-    ASSERT_GE(shape.rate, 1U);
+    ASSERT_GE(shape.rate, ByteRate(1));
     ASSERT_LE(shape.rate, shape.ceil);
     ASSERT_GE(rated[i].expected, shape.rate);
     ASSERT_LE(rated[i].expected, shape.ceil);
     ASSERT_GE(shape.quantum, kMinQuantum);
-    ASSERT_LE(shape.burst / shape.rate, 128U);
-    if (nodes[i].limit > 16'384) {
+    ASSERT_LE(shape.burst.count() / shape.rate.count(), 128U);
+    if (nodes[i].limit > ByteRate(16'384)) {
       ASSERT_LE(shape.ceil, nodes[i].limit);
     }
     if (nodes[i].parent != 0) {
@@ -263,7 +276,7 @@ void CheckLaws(const std::vector<ShapeNode>& nodes, const std::vector<RatedClass
     }
     if (!nodes[i].leaf) continue;
     ASSERT_GE(shape.queue, kMinQueue);
-    ASSERT_LE(shape.queue, std::max<uint64_t>(rated[i].expected / 10, kMinQueue));
+    ASSERT_LE(shape.queue, std::max(ByteCount(rated[i].expected.count() / 10), kMinQueue));
   }
   for (size_t i = 0; i < nodes.size(); ++i) ASSERT_LE(sums[i], rated[i].shape.rate);
 }
@@ -279,10 +292,10 @@ TEST(ShapeTree, LawsHoldWhateverTheTreeAndWhateverWasBefore) {
       former = ByName(nodes, rated);
       for (ShapeNode& node : nodes) {
         // Demands are near what they were, or all anew.
-        node.demand = random.OneIn(3) ? random.Between(0, 300 * kMegabyte)
-                                      : node.demand * random.Between(85, 115) / 100;
-        if (node.limit != 0) {
-          node.limit = std::max(node.limit * random.Between(85, 115) / 100, kMinLimit);
+        node.demand =
+            random.OneIn(3) ? AnyDemand(random) : random.Between(85, 115) * node.demand / 100;
+        if (!node.limit.is_zero()) {
+          node.limit = std::max(random.Between(85, 115) * node.limit / 100, kMinLimit);
         }
       }
     }

@@ -55,24 +55,25 @@ void Shaping::Start(const std::vector<TrafficPod>& pods) {
 }
 
 bool Shaping::Concerns(const TrafficPod& pod) const {
-  return rules_.limits_pods() || pod.internet != InternetOptions{} ||
-         pod.bandwidth.egress_rate != 0;
+  return rules_.limits_pods() || pod.internet != cni::InternetOptions{} ||
+         !pod.bandwidth.egress_rate.is_zero();
 }
 
 absl::Status Shaping::Attach(const TrafficPod& pod) {
   pods_.insert_or_assign(pod.host_link, pod);
   if (!started_ || !Concerns(pod)) return absl::OkStatus();
   PutInForce();
-  if (in_kernel_ || pod.bandwidth.egress_rate == 0) return absl::OkStatus();
+  if (in_kernel_ || pod.bandwidth.egress_rate.is_zero()) return absl::OkStatus();
   return absl::UnavailableError("the limit of what the pod sends is not in force: " + missing_);
 }
 
-void Shaping::Detach(const std::string& host_link) {
+absl::Status Shaping::Detach(const std::string& host_link) {
   const auto found = pods_.find(host_link);
-  if (found == pods_.end()) return;
+  if (found == pods_.end()) return absl::OkStatus();
   // Nothing passes by the link any more, so its classes may stay until the next look.
   if (Concerns(found->second)) next_look_ = std::min(next_look_, edges_.clock.Now());
   pods_.erase(found);
+  return absl::OkStatus();
 }
 
 void Shaping::OnStream() {
@@ -86,13 +87,13 @@ void Shaping::OnStream() {
 
 void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
   if (!holder_.OnGrants(grants, edges_.monotonic())) return;
-  std::map<std::pair<std::string, std::string>, uint64_t> before;
+  std::map<std::pair<std::string, std::string>, units::BitRate> before;
   for (const GrantInForce& grant : grants_) before[{grant.budget, grant.team}] = grant.held;
   PutInForce();
   bool less = false;
   bool grown = false;
   for (const GrantInForce& grant : grants_) {
-    const uint64_t held = std::exchange(before[{grant.budget, grant.team}], 0);
+    const units::BitRate held = std::exchange(before[{grant.budget, grant.team}], units::BitRate());
     less = less || grant.held < held;
     grown = grown || grant.held > held;
   }
@@ -103,7 +104,8 @@ void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
     looks_at_growth_ = kLooksAtGrowth;
   }
   // Others wait for what was taken away; what has been given is told of once it is used.
-  if (less || std::any_of(before.begin(), before.end(), [](auto& b) { return b.second > 0; })) {
+  if (less || std::any_of(before.begin(), before.end(),
+                          [](const auto& b) { return !b.second.is_zero(); })) {
     Report();
   }
 }
@@ -187,8 +189,8 @@ bool Shaping::WantsLess(double part) const {
   return std::any_of(uses.begin(), uses.end(), [&](const node_api::BudgetUse& use) {
     const auto told = told_.find({use.budget, use.team});
     if (told == told_.end()) return false;
-    const auto less_than = [&](uint64_t rate) {
-      return static_cast<double>(use.demand) < part * static_cast<double>(rate);
+    const auto less_than = [&](units::BitRate rate) {
+      return static_cast<double>(use.demand.count()) < part * static_cast<double>(rate.count());
     };
     return less_than(use.held) && less_than(told->second);
   });

@@ -15,6 +15,7 @@
 #include "lib/ip/address.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
+#include "netagent/attach/pod_traffic.h"
 #include "netagent/classes/traffic_class.h"
 #include "netagent/classes/traffic_pod.h"
 #include "netagent/policy/policy_bundle.h"
@@ -33,8 +34,8 @@ struct ShapingState {
     GrantInForce grant;
     TrafficDirection direction = TrafficDirection::kIngress;
     bool shadow = false;
-    uint64_t demand = 0;
-    uint64_t usage = 0;
+    units::BitRate demand = {};
+    units::BitRate usage = {};
   };
   // The reason why nothing is shaped; empty: it is, where there is something to.
   std::string missing;
@@ -46,7 +47,7 @@ struct ShapingState {
 };
 
 // Not thread-safe; the agent's one loop owns it.
-class Shaping {
+class Shaping : public PodTraffic {
  public:
   struct Edges {
     Shaper& shaper;
@@ -74,9 +75,11 @@ class Shaping {
   // the same host link is replaced. What policy and annotations say of the Internet never fails an
   // ADD; a limit of all that the pod sends does, since it was asked for with the ADD. Errors:
   // kUnavailable (that limit is not in force, and why).
-  absl::Status Attach(const TrafficPod& pod);
-  // Detaches the pod, whose link is down already. Does nothing when there is none.
-  void Detach(const std::string& host_link);
+  absl::Status Attach(const TrafficPod& pod) override;
+  // Detaches the pod, whose link is down already; always OK.
+  absl::Status Detach(const std::string& host_link) override;
+  // Always OK: no pod waits for what shapes it.
+  absl::Status Ready() const override { return absl::OkStatus(); }
 
   // Says that a stream to the server begins.
   void OnStream();
@@ -142,7 +145,7 @@ class Shaping {
   int looks_at_growth_ = 0;  // The looks still to come, since a grant has grown; 2 at most.
   bool report_soon_ = false;
   // The demand that was last reported, by budget and team.
-  std::map<std::pair<std::string, std::string>, uint64_t> told_;
+  std::map<std::pair<std::string, std::string>, units::BitRate> told_;
 };
 
 }  // namespace spoke::netagent

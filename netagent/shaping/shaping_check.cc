@@ -29,7 +29,10 @@ absl::Status CheckClass(const ShapeClass& wanted, const char* tree, ClassPlaces&
   };
   if (wanted.id == 0) return refuse("0 is no number of a class");
   if (wanted.id > kMaxShapeClassId) return refuse("its number is too high");
-  if (wanted.rate == 0) return refuse("has no rate");
+  if (wanted.rate.is_zero()) return refuse("has no rate");
+  for (const units::ByteCount size : {wanted.burst, wanted.quantum, wanted.queue}) {
+    if (size.count() > UINT32_MAX) return refuse("has a burst, quantum or queue above 4 GiB");
+  }
   if (wanted.ceil < wanted.rate) return refuse("may have less than its own rate");
   int depth = 1;
   if (wanted.parent != 0) {
@@ -40,7 +43,7 @@ absl::Status CheckClass(const ShapeClass& wanted, const char* tree, ClassPlaces&
     depth = parent->second.depth + 1;
   }
   if (depth > kMaxTreeDepth) return refuse(fmt::format("is deeper than {}", kMaxTreeDepth));
-  if (!places.emplace(wanted.id, ClassPlace{depth, wanted.queue != 0}).second) {
+  if (!places.emplace(wanted.id, ClassPlace{depth, !wanted.queue.is_zero()}).second) {
     return refuse("is there twice");
   }
   return absl::OkStatus();

@@ -8,8 +8,16 @@ namespace {
 
 constexpr auto kIn = static_cast<size_t>(TrafficDirection::kIngress);
 
-ShapeClass Class(ShapeClassId id, ShapeClassId parent, uint32_t queue) {
-  return {.id = id, .parent = parent, .rate = 1000, .ceil = 2000, .burst = 2000, .queue = queue};
+using units::ByteCount;
+using units::ByteRate;
+
+ShapeClass Class(ShapeClassId id, ShapeClassId parent, uint64_t queue) {
+  return {.id = id,
+          .parent = parent,
+          .rate = ByteRate(1000),
+          .ceil = ByteRate(2000),
+          .burst = ByteCount(2000),
+          .queue = ByteCount(queue)};
 }
 
 ShapingTables Whole() {
@@ -41,16 +49,17 @@ TEST(CheckShapingTables, RefusesATreeThatCannotBe) {
   EXPECT_TRUE(IsRefused(with({Class(1, 0, 10), Class(2, 1, 10)}))) << "a parent with a queue";
   EXPECT_TRUE(IsRefused(with({Class(0, 0, 10)})));
   ShapeClass odd = Class(1, 0, 10);
-  odd.rate = 0;
+  odd.rate = {};
   EXPECT_TRUE(IsRefused(with({odd})));
-  odd.rate = odd.ceil + 1;
+  odd.rate = odd.ceil + ByteRate(1);
   EXPECT_TRUE(IsRefused(with({odd})));
+  EXPECT_TRUE(IsRefused(with({Class(1, 0, uint64_t{1} << 32U)}))) << "the kernel has 32 bits";
   std::vector<ShapeClass> deep;
   for (ShapeClassId id = 1; id <= kMaxTreeDepth; ++id) {
     deep.push_back(Class(id, static_cast<ShapeClassId>(id - 1), id == kMaxTreeDepth ? 10 : 0));
   }
   EXPECT_FALSE(IsRefused(with(deep)));
-  deep.back().queue = 0;
+  deep.back().queue = {};
   deep.push_back(Class(kMaxTreeDepth + 1, kMaxTreeDepth, 10));
   EXPECT_TRUE(IsRefused(with(deep)));
 }
@@ -87,7 +96,8 @@ TEST(CheckShapingTables, AWholeLinkIsOfWhatThePodSends) {
 
 TEST(CheckShapingTables, RefusesNumbersThatNoPacketCanName) {
   ShapingTables tables;
-  tables.trees[1] = {{.id = kMaxShapeClassId, .rate = 1, .ceil = 1, .queue = 1}};
+  tables.trees[1] = {
+      {.id = kMaxShapeClassId, .rate = ByteRate(1), .ceil = ByteRate(1), .queue = ByteCount(1)}};
   EXPECT_FALSE(IsRefused(tables));
   ++tables.trees[1].front().id;
   EXPECT_TRUE(IsRefused(tables));

@@ -20,19 +20,28 @@ constexpr double kSmallPart = 0.01;
 using TeamKey = std::pair<std::string, std::string>;
 
 // Returns what a total has grown by.
-uint64_t Growth(uint64_t now, uint64_t before) { return now >= before ? now - before : now; }
+template <typename T>
+T Growth(T now, T before) {
+  return now >= before ? now - before : now;
+}
 
 uint64_t PerSecond(uint64_t count, absl::Duration interval) {
   return static_cast<uint64_t>(
       std::llround(static_cast<double>(count) / absl::ToDoubleSeconds(interval)));
 }
 
-uint64_t Times(double factor, uint64_t rate) {
-  return static_cast<uint64_t>(factor * static_cast<double>(rate));
+units::ByteRate PerSecond(units::ByteCount size, absl::Duration interval) {
+  return units::ByteRate(PerSecond(size.count(), interval));
 }
 
-uint64_t BytesOf(double bits_per_second, absl::Duration interval) {
-  return static_cast<uint64_t>(bits_per_second / 8 * absl::ToDoubleSeconds(interval));
+units::BitRate Times(double factor, units::BitRate rate) {
+  return units::BitRate(static_cast<uint64_t>(factor * static_cast<double>(rate.count())));
+}
+
+units::ByteCount BytesOf(units::BitRate rate, absl::Duration interval) {
+  constexpr double kBits{units::kBitsAByte};
+  return units::ByteCount(static_cast<uint64_t>(static_cast<double>(rate.count()) / kBits *
+                                                absl::ToDoubleSeconds(interval)));
 }
 
 // The parts of a reading, by what they are of.
@@ -61,15 +70,15 @@ class Index {
     const auto found = queues_.find({flow.key.direction, flow.class_id});
     return found == queues_.end() ? nullptr : found->second;
   }
-  uint64_t Ceil(const PlannedFlow& flow) const {
+  units::BitRate Ceil(const PlannedFlow& flow) const {
     const auto found = ceils_.find({flow.key.direction, flow.class_id});
-    return found == ceils_.end() ? 0 : found->second;
+    return found == ceils_.end() ? units::BitRate() : found->second;
   }
 
  private:
   std::map<std::tuple<uint32_t, ClassNumber, TrafficDirection>, const ShapedFlowReading*> flows_;
   std::map<std::pair<TrafficDirection, ShapeClassId>, const ShapeClassReading*> queues_;
-  std::map<std::pair<TrafficDirection, ShapeClassId>, uint64_t> ceils_;
+  std::map<std::pair<TrafficDirection, ShapeClassId>, units::BitRate> ceils_;
 };
 
 }  // namespace
@@ -115,7 +124,7 @@ std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& read
     if (first) continue;
     if (offered != nullptr) {
       const ShapedFlowReading& old = before.flow;
-      step.use.offered = PayloadRate(PerSecond(Growth(offered->bytes, old.bytes), interval));
+      step.use.offered = PayloadRate(PerSecond(Growth(offered->offered, old.offered), interval));
       step.use.connections = PerSecond(Growth(offered->connections, old.connections), interval);
       step.use.refused_connections =
           PerSecond(Growth(offered->refused_connections, old.refused_connections), interval);
@@ -128,14 +137,14 @@ std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& read
     // The totals of another class say nothing about this one's.
     const ShapeClassReading old =
         before.queue.id == queue->id ? before.queue : ShapeClassReading{.id = queue->id};
-    step.use.passed = PayloadRate(PerSecond(Growth(queue->sent_bytes, old.sent_bytes), interval));
+    step.use.passed = PayloadRate(PerSecond(Growth(queue->sent, old.sent), interval));
     step.dropped_packets = Growth(queue->dropped_packets, old.dropped_packets);
-    const uint64_t passing = BytesOf(static_cast<double>(step.use.passed), kPassing);
-    const bool late = step.dropped_packets != 0 || queue->backlog_bytes > passing;
+    const bool late =
+        step.dropped_packets != 0 || queue->backlog > BytesOf(step.use.passed, kPassing);
     // The two totals are not read at one instant, so a difference alone says nothing.
     if (late) step.use.throttled = step.use.offered - std::min(step.use.offered, step.use.passed);
-    const bool full =
-        step.ceil != 0 && step.use.passed != 0 && step.use.passed >= Times(kFull, step.ceil);
+    const bool full = !step.ceil.is_zero() && !step.use.passed.is_zero() &&
+                      step.use.passed >= Times(kFull, step.ceil);
     step.use.held_back = late || full;
   }
   return steps;
@@ -143,12 +152,12 @@ std::vector<ShapingMeter::Step> ShapingMeter::Measure(const ShapingReading& read
 
 void ShapingMeter::MarkFullTeams(std::vector<Step>& steps,
                                  const std::vector<GrantInForce>& grants) {
-  std::map<TeamKey, uint64_t> passed;
+  std::map<TeamKey, units::BitRate> passed;
   for (const Step& step : steps) passed[{step.flow->budget, step.flow->team}] += step.use.passed;
   std::set<TeamKey> full;
   for (const GrantInForce& grant : grants) {
     const auto found = passed.find({grant.budget, grant.team});
-    if (found == passed.end() || found->second == 0) continue;
+    if (found == passed.end() || found->second.is_zero()) continue;
     if (found->second >= Times(kFull, grant.rate)) full.insert(found->first);
   }
   for (Step& step : steps) {
@@ -162,27 +171,30 @@ void ShapingMeter::MarkFullTeams(std::vector<Step>& steps,
 void ShapingMeter::MarkShadow(std::vector<Step>& steps, const ShapingPlan& plan) {
   std::vector<double> left;
   for (const Step& step : steps) {
-    const uint64_t passed = step.use.passed;
-    const uint64_t bound = step.flow->shadow;
-    left.push_back(static_cast<double>(bound == 0 ? passed : std::min(passed, bound)));
+    const units::BitRate passed = step.use.passed;
+    const units::BitRate bound = step.flow->shadow;
+    const units::BitRate within = bound.is_zero() ? passed : std::min(passed, bound);
+    left.push_back(static_cast<double>(within.count()));
   }
   for (const ShadowBound& bound : plan.shadow_bounds) {
     double sum = 0;
     for (const size_t flow : bound.flows) sum += left[flow];
-    if (sum <= static_cast<double>(bound.rate)) continue;
-    for (const size_t flow : bound.flows) left[flow] *= static_cast<double>(bound.rate) / sum;
+    const auto rate = static_cast<double>(bound.rate.count());
+    if (sum <= rate) continue;
+    for (const size_t flow : bound.flows) left[flow] *= rate / sum;
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     FlowUse& use = steps[i].use;
-    use.throttled += static_cast<uint64_t>(static_cast<double>(use.passed) - left[i]);
+    use.throttled +=
+        units::BitRate(static_cast<uint64_t>(static_cast<double>(use.passed.count()) - left[i]));
   }
 }
 
 void ShapingMeter::EstimateDemand(Step& step, absl::Time now) {
   FlowUse& use = step.use;
   Seen& seen = seen_[step.flow->key];
-  const uint64_t used = std::max(use.offered, use.passed);
-  const uint64_t wanted = Times(kHeadroom, used);
+  const units::BitRate used = std::max(use.offered, use.passed);
+  const units::BitRate wanted = Times(kHeadroom, used);
   std::vector<Sample>& recent = seen.recent;
   recent.erase(
       std::remove_if(recent.begin(), recent.end(),
@@ -198,7 +210,7 @@ void ShapingMeter::EstimateDemand(Step& step, absl::Time now) {
   }
   seen.used = used;
   seen.held_back = use.held_back;
-  if (step.flow->limit != 0) use.demand = std::min(use.demand, step.flow->limit);
+  if (!step.flow->limit.is_zero()) use.demand = std::min(use.demand, step.flow->limit);
 }
 
 void ShapingMeter::AddToTotals(const std::vector<Step>& steps, absl::Duration interval) {
@@ -207,22 +219,22 @@ void ShapingMeter::AddToTotals(const std::vector<Step>& steps, absl::Duration in
     const std::pair key(step.flow->budget, step.flow->key.direction);
     ShapingTotals& totals = totals_[key];
     totals.dropped_packets += step.dropped_packets;
-    totals.passed_bytes += BytesOf(static_cast<double>(step.use.passed), interval);
-    totals.throttled_bytes += BytesOf(static_cast<double>(step.use.throttled), interval);
-    if (step.use.held_back || step.use.throttled != 0) held_back.insert(key);
+    totals.passed += BytesOf(step.use.passed, interval);
+    totals.throttled += BytesOf(step.use.throttled, interval);
+    if (step.use.held_back || !step.use.throttled.is_zero()) held_back.insert(key);
   }
-  for (const auto& key : held_back) totals_[key].throttled += interval;
+  for (const auto& key : held_back) totals_[key].throttled_for += interval;
 }
 
 void ShapingMeter::CompareTeams(const std::vector<Step>& steps,
                                 const std::vector<GrantInForce>& grants) {
-  std::map<TeamKey, uint64_t> demand;
+  std::map<TeamKey, units::BitRate> demand;
   std::set<TeamKey> affected;
   for (const Step& step : steps) {
     if (step.flow->budget.empty()) continue;
     const TeamKey team(step.flow->budget, step.flow->team);
     demand[team] += step.use.demand;
-    if (step.use.held_back || step.use.throttled != 0) affected.insert(team);
+    if (step.use.held_back || !step.use.throttled.is_zero()) affected.insert(team);
   }
   // Whoever is held back by limits alone has no use for a larger grant.
   for (const GrantInForce& grant : grants) {
@@ -234,10 +246,10 @@ void ShapingMeter::CompareTeams(const std::vector<Step>& steps,
   held_back_ = std::move(affected);
 }
 
-std::map<ShapedFlowKey, uint64_t> ShapingMeter::Demand() const {
-  std::map<ShapedFlowKey, uint64_t> demand;
+std::map<ShapedFlowKey, units::BitRate> ShapingMeter::Demand() const {
+  std::map<ShapedFlowKey, units::BitRate> demand;
   for (const auto& [key, use] : flows_) {
-    if (use.demand != 0) demand[key] = use.demand;
+    if (!use.demand.is_zero()) demand[key] = use.demand;
   }
   return demand;
 }

@@ -24,16 +24,16 @@ namespace spoke::netagent {
 
 inline constexpr double kHeadroom = 1.1;
 inline constexpr double kGrowth = 4;
-inline constexpr uint64_t kLeastWanted = 1'000'000;
+inline constexpr units::BitRate kLeastWanted{1'000'000};
 inline constexpr absl::Duration kDemandWindow = absl::Seconds(2);
 
-// The use of one flow over the last interval; bits of payload a second.
+// The use of one flow over the last interval; rates are of payload.
 struct FlowUse {
-  uint64_t offered = 0;  // The rate of what came to the queue.
-  uint64_t passed = 0;   // The rate of what left the queue; without a class it is the same.
-  uint64_t demand = 0;
+  units::BitRate offered;  // The rate of what came to the queue.
+  units::BitRate passed;   // The rate of what left the queue; without a class it is the same.
+  units::BitRate demand;
   // The rate of what was offered and not passed; in shadow, of what is above its bound.
-  uint64_t throttled = 0;
+  units::BitRate throttled;
   bool held_back = false;
   uint64_t connections = 0;  // The number of new connections a second.
   uint64_t refused_connections = 0;
@@ -42,9 +42,9 @@ struct FlowUse {
 // The totals for metrics, which only grow.
 struct ShapingTotals {
   uint64_t dropped_packets = 0;
-  absl::Duration throttled;      // The time for which some flow of it was held back.
-  uint64_t passed_bytes = 0;     // Bytes of payload.
-  uint64_t throttled_bytes = 0;  // Bytes of payload; in Shadow, those that would have been.
+  absl::Duration throttled_for;  // The time for which some flow of it was held back.
+  units::ByteCount passed;       // The payload that has passed.
+  units::ByteCount throttled;    // The payload that was held back; in Shadow, would have been.
 
   bool operator==(const ShapingTotals&) const = default;
 };
@@ -61,7 +61,7 @@ class ShapingMeter {
 
   const std::map<ShapedFlowKey, FlowUse>& flows() const { return flows_; }
   // Returns the demand of each flow, as PlanShaping() wants it.
-  std::map<ShapedFlowKey, uint64_t> Demand() const;
+  std::map<ShapedFlowKey, units::BitRate> Demand() const;
   // Returns a row for each of `grants`: flows of the same budget and team together.
   std::vector<node_api::BudgetUse> Uses(const ShapingPlan& plan,
                                         const std::vector<GrantInForce>& grants) const;
@@ -76,13 +76,13 @@ class ShapingMeter {
  private:
   struct Sample {
     absl::Time at;
-    uint64_t rate = 0;
+    units::BitRate rate;
   };
   struct Seen {
     ShapedFlowReading flow;
     ShapeClassReading queue;
     std::vector<Sample> recent;  // The rates within kDemandWindow, with headroom.
-    uint64_t used = 0;           // The rate at the reading before.
+    units::BitRate used;         // The rate at the reading before.
     bool held_back = false;      // Whether it was held back then.
   };
   // The use of one flow in the interval.
@@ -90,7 +90,7 @@ class ShapingMeter {
     const PlannedFlow* flow = nullptr;
     FlowUse use;
     uint64_t dropped_packets = 0;
-    uint64_t ceil = 0;  // The ceil of its class, as payload; 0: it has no class.
+    units::BitRate ceil;  // The ceil of its class, as payload; 0: it has no class.
   };
   // Measures one step for each flow of the plan, in its order.
   std::vector<Step> Measure(const ShapingReading& reading, const ShapingPlan& plan,

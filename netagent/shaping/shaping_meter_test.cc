@@ -10,13 +10,17 @@ namespace {
 using testing::IsEmpty;
 using testing::SizeIs;
 
+using units::BitRate;
+using units::ByteCount;
+
 constexpr uint64_t kMbit = 1'000'000;
 constexpr auto kIngress = TrafficDirection::kIngress;
 constexpr auto kEgress = TrafficDirection::kEgress;
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 MATCHER_P(IsAbout, rate, "") {
-  return arg + 100 >= static_cast<uint64_t>(rate) && arg <= static_cast<uint64_t>(rate) + 100;
+  const uint64_t count = arg.count();
+  return count + 100 >= static_cast<uint64_t>(rate) && count <= static_cast<uint64_t>(rate) + 100;
 }
 
 // The flows of one plan, and the kernel's totals of them.
@@ -31,16 +35,16 @@ class Meter {
     reading.classes.push_back({.direction = flow.key.direction, .id = flow.class_id});
     if (flow.class_id != 0) {
       plan.tables.trees[static_cast<size_t>(flow.key.direction)].push_back(
-          {.id = flow.class_id, .ceil = FrameRate(ceil)});
+          {.id = flow.class_id, .ceil = FrameRate(BitRate(ceil))});
     }
     return plan.flows.size() - 1;
   }
   void Offer(size_t flow, uint64_t payload_bits) {
-    reading.flows[flow].bytes += FrameRate(payload_bits);
+    reading.flows[flow].offered += FrameSize(payload_bits);
   }
   void Pass(size_t flow, uint64_t payload_bits) {
     Offer(flow, payload_bits);
-    reading.classes[flow].sent_bytes += FrameRate(payload_bits);
+    reading.classes[flow].sent += FrameSize(payload_bits);
   }
   void Drop(size_t flow, uint64_t payload_bits) {
     Offer(flow, payload_bits);
@@ -49,6 +53,9 @@ class Meter {
   void Read(absl::Duration after = absl::Seconds(1)) {
     now += after;
     meter.OnReading(reading, plan, grants, now);
+  }
+  static ByteCount FrameSize(uint64_t payload_bits) {
+    return ByteCount(FrameRate(BitRate(payload_bits)).count());
   }
   const FlowUse& Use(size_t flow) const { return meter.flows().at(plan.flows[flow].key); }
   const ShapingTotals& Totals(const std::string& budget, TrafficDirection direction) const {
@@ -80,8 +87,8 @@ PlannedFlow OfTeam(PlannedFlow flow, const std::string& team, bool shadow = fals
 GrantInForce Grant(const std::string& team, uint64_t rate, uint32_t connections = 0) {
   return {.budget = "down",
           .team = team,
-          .rate = rate,
-          .held = rate,
+          .rate = BitRate(rate),
+          .held = BitRate(rate),
           .connections = connections,
           .mode = GrantMode::kGranted};
 }
@@ -91,7 +98,7 @@ TEST(ShapingMeter, FirstReadingOnlySaysWhereToCountFrom) {
   const size_t flow = m.Add(Flow(1, kIngress, 5));
   m.Pass(flow, 900 * kMbit);
   m.Read();
-  EXPECT_EQ(m.Use(flow).passed, 0U);
+  EXPECT_EQ(m.Use(flow).passed, BitRate());
   EXPECT_THAT(m.meter.Demand(), IsEmpty());
   EXPECT_EQ(m.Totals("", kIngress), ShapingTotals());
 }
@@ -107,10 +114,10 @@ TEST(ShapingMeter, RatesAreOfPayloadASecond) {
   EXPECT_THAT(m.Use(led).passed, IsAbout(15 * kMbit));
   EXPECT_THAT(m.Use(led).offered, IsAbout(15 * kMbit));
   EXPECT_THAT(m.Use(counted).passed, IsAbout(4 * kMbit));
-  EXPECT_EQ(m.Use(led).throttled, 0U);
+  EXPECT_EQ(m.Use(led).throttled, BitRate());
   EXPECT_FALSE(m.Use(led).held_back);
-  EXPECT_THAT(m.Totals("", kIngress).passed_bytes, IsAbout(38 * kMbit / 8));
-  EXPECT_EQ(m.Totals("", kIngress).throttled, absl::ZeroDuration());
+  EXPECT_THAT(m.Totals("", kIngress).passed, IsAbout(38 * kMbit / 8));
+  EXPECT_EQ(m.Totals("", kIngress).throttled_for, absl::ZeroDuration());
 }
 
 TEST(ShapingMeter, FlowAtEaseCanUseALittleMore) {
@@ -138,12 +145,12 @@ TEST(ShapingMeter, FlowThatIsHeldBackCanUseMuchMore) {
     m.Read();
     m.Pass(flow, c.passed);
     if (c.dropped != 0) m.Drop(flow, c.dropped);
-    m.reading.classes[flow].backlog_bytes = c.backlog;
+    m.reading.classes[flow].backlog = ByteCount(c.backlog);
     m.Read();
     EXPECT_TRUE(m.Use(flow).held_back) << c.why;
     EXPECT_THAT(m.Use(flow).demand, IsAbout(4 * c.passed)) << c.why;
     EXPECT_THAT(m.Use(flow).throttled, IsAbout(c.dropped)) << c.why;
-    EXPECT_EQ(m.Totals("", kIngress).throttled, absl::Seconds(1)) << c.why;
+    EXPECT_EQ(m.Totals("", kIngress).throttled_for, absl::Seconds(1)) << c.why;
   }
 }
 
@@ -152,10 +159,10 @@ TEST(ShapingMeter, FlowThatHasBeenLetGoIsLeftWhatItCanGrowInto) {
   const size_t flow = m.Add(Flow(1, kIngress, 5), 100 * kMbit);
   m.Read();
   m.Pass(flow, 10 * kMbit);
-  m.reading.classes[flow].backlog_bytes = 30'000;
+  m.reading.classes[flow].backlog = ByteCount(30'000);
   m.Read();
   EXPECT_THAT(m.Use(flow).demand, IsAbout(40 * kMbit));
-  m.reading.classes[flow].backlog_bytes = 0;
+  m.reading.classes[flow].backlog = ByteCount(0);
   m.Pass(flow, 16 * kMbit);
   m.Read();
   EXPECT_THAT(m.Use(flow).demand, IsAbout(23'600'000)) << "and not 40 any more";
@@ -169,12 +176,12 @@ TEST(ShapingMeter, WhatHasOnlyJustComeIsNotHeldBack) {
   const size_t flow = m.Add(Flow(1, kIngress, 5));
   m.Read();
   m.Pass(flow, 2 * kMbit);
-  m.reading.classes[flow].backlog_bytes = 2000;  // These are some 8 ms.
+  m.reading.classes[flow].backlog = ByteCount(2000);  // These are some 8 ms.
   m.Read();
   EXPECT_FALSE(m.Use(flow).held_back);
   EXPECT_THAT(m.Use(flow).demand, IsAbout(kHeadroom * 2 * kMbit));
   m.Pass(flow, 2 * kMbit);
-  m.reading.classes[flow].backlog_bytes = 3000;
+  m.reading.classes[flow].backlog = ByteCount(3000);
   m.Read();
   EXPECT_TRUE(m.Use(flow).held_back);
 }
@@ -185,20 +192,20 @@ TEST(ShapingMeter, HeldBackTooHardToGrowStillAsksForSomething) {
   m.Read();
   m.Drop(flow, 1000);
   m.Read();
-  EXPECT_EQ(m.Use(flow).passed, 0U);
+  EXPECT_EQ(m.Use(flow).passed, BitRate());
   EXPECT_EQ(m.Use(flow).demand, kLeastWanted);
 }
 
 TEST(ShapingMeter, NobodyWantsMoreThanThePodsOwnLimit) {
   Meter m;
   PlannedFlow limited = Flow(1, kIngress, 5);
-  limited.limit = 10 * kMbit;
+  limited.limit = BitRate(10 * kMbit);
   const size_t flow = m.Add(limited, 10 * kMbit);
   m.Read();
   m.Pass(flow, 10 * kMbit);
   m.Drop(flow, 20 * kMbit);
   m.Read();
-  EXPECT_EQ(m.Use(flow).demand, 10 * kMbit);
+  EXPECT_EQ(m.Use(flow).demand, BitRate(10 * kMbit));
 }
 
 TEST(ShapingMeter, WhatAFlowHadIsFreeWithinSeconds) {
@@ -210,7 +217,7 @@ TEST(ShapingMeter, WhatAFlowHadIsFreeWithinSeconds) {
   m.Read(absl::Seconds(1));
   EXPECT_THAT(m.Use(flow).demand, IsAbout(11 * kMbit)) << "it may have paused";
   m.Read(absl::Seconds(1));
-  EXPECT_EQ(m.Use(flow).demand, 0U);
+  EXPECT_EQ(m.Use(flow).demand, BitRate());
   EXPECT_THAT(m.meter.Demand(), IsEmpty());
 }
 
@@ -220,8 +227,8 @@ TEST(ShapingMeter, TotalsThatWentBackCountFromNothing) {
   m.Pass(flow, 900 * kMbit);
   m.reading.classes[flow].dropped_packets = 70;
   m.Read();
-  m.reading.flows[flow].bytes = 0;
-  m.reading.classes[flow].sent_bytes = 0;
+  m.reading.flows[flow].offered = {};
+  m.reading.classes[flow].sent = {};
   m.reading.classes[flow].dropped_packets = 2;
   m.Pass(flow, 5 * kMbit);
   m.Read();
@@ -253,7 +260,7 @@ TEST(ShapingMeter, NewFlowCountsFromTheStartAndOneThatEndsIsForgotten) {
   m.plan = {};
   m.Read();
   EXPECT_THAT(m.meter.flows(), IsEmpty());
-  EXPECT_THAT(m.Totals("", kIngress).passed_bytes, IsAbout(3 * kMbit / 8)) << "totals stay";
+  EXPECT_THAT(m.Totals("", kIngress).passed, IsAbout(3 * kMbit / 8)) << "totals stay";
 }
 
 TEST(ShapingMeter, FlowWithoutAReadingDoesNothing) {
@@ -264,7 +271,7 @@ TEST(ShapingMeter, FlowWithoutAReadingDoesNothing) {
   const ShapingReading kept = m.reading;
   m.reading = {};
   m.Read();
-  EXPECT_EQ(m.Use(flow).passed, 0U);
+  EXPECT_EQ(m.Use(flow).passed, BitRate());
   m.reading = kept;
   m.Pass(flow, 2 * kMbit);
   m.Read();
@@ -286,7 +293,7 @@ TEST(ShapingMeter, ReadingThatIsNotLaterIsPassedOver) {
 TEST(ShapingMeter, InShadowWhatIsAboveThePodsBoundWouldBeThrottled) {
   Meter m;
   PlannedFlow shadowed = Flow(1);
-  shadowed.shadow = 10 * kMbit;
+  shadowed.shadow = BitRate(10 * kMbit);
   const size_t flow = m.Add(shadowed);
   m.Read();
   m.Offer(flow, 25 * kMbit);
@@ -295,11 +302,11 @@ TEST(ShapingMeter, InShadowWhatIsAboveThePodsBoundWouldBeThrottled) {
   EXPECT_THAT(m.Use(flow).passed, IsAbout(25 * kMbit));
   EXPECT_FALSE(m.Use(flow).held_back);
   EXPECT_THAT(m.Use(flow).demand, IsAbout(27.5 * kMbit)) << "nothing keeps it from using that";
-  EXPECT_THAT(m.Totals("", kIngress).throttled_bytes, IsAbout(15 * kMbit / 8));
-  EXPECT_EQ(m.Totals("", kIngress).throttled, absl::Seconds(1));
+  EXPECT_THAT(m.Totals("", kIngress).throttled, IsAbout(15 * kMbit / 8));
+  EXPECT_EQ(m.Totals("", kIngress).throttled_for, absl::Seconds(1));
   m.Offer(flow, 9 * kMbit);
   m.Read();
-  EXPECT_EQ(m.Use(flow).throttled, 0U);
+  EXPECT_EQ(m.Use(flow).throttled, BitRate());
 }
 
 TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
@@ -308,8 +315,8 @@ TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
   const size_t small = m.Add(OfTeam(Flow(2), "vision", true));
   const size_t other = m.Add(OfTeam(Flow(3), "*", true));
   m.grants = {Grant("vision", 20 * kMbit), Grant("*", 20 * kMbit)};
-  m.plan.shadow_bounds = {{.rate = 20 * kMbit, .flows = {large, small}},
-                          {.rate = 20 * kMbit, .flows = {other}}};
+  m.plan.shadow_bounds = {{.rate = BitRate(20 * kMbit), .flows = {large, small}},
+                          {.rate = BitRate(20 * kMbit), .flows = {other}}};
   m.Read();
   m.Offer(large, 30 * kMbit);
   m.Offer(small, 10 * kMbit);
@@ -317,7 +324,7 @@ TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
   m.Read();
   EXPECT_THAT(m.Use(large).throttled, IsAbout(15 * kMbit));
   EXPECT_THAT(m.Use(small).throttled, IsAbout(5 * kMbit));
-  EXPECT_EQ(m.Use(other).throttled, 0U);
+  EXPECT_EQ(m.Use(other).throttled, BitRate());
   EXPECT_TRUE(m.meter.newly_held_back());
   const auto uses = m.meter.Uses(m.plan, m.grants);
   ASSERT_THAT(uses, SizeIs(2));
@@ -328,10 +335,10 @@ TEST(ShapingMeter, InShadowATeamsExcessIsSpreadOverItsFlows) {
 TEST(ShapingMeter, PodsBoundComesBeforeTheTeams) {
   Meter m;
   PlannedFlow bounded = OfTeam(Flow(1), "vision", true);
-  bounded.shadow = 10 * kMbit;
+  bounded.shadow = BitRate(10 * kMbit);
   const size_t one = m.Add(bounded);
   const size_t other = m.Add(OfTeam(Flow(2), "vision", true));
-  m.plan.shadow_bounds = {{.rate = 15 * kMbit, .flows = {one, other}}};
+  m.plan.shadow_bounds = {{.rate = BitRate(15 * kMbit), .flows = {one, other}}};
   m.Read();
   m.Offer(one, 100 * kMbit);
   m.Offer(other, 10 * kMbit);
@@ -378,7 +385,7 @@ TEST(ShapingMeter, TeamIsNewlyHeldBackOnce) {
 TEST(ShapingMeter, WhoIsHeldBackByItsOwnLimitNeedsNoLargerGrant) {
   Meter m;
   PlannedFlow limited = OfTeam(Flow(1, kIngress, 5), "vision");
-  limited.limit = 10 * kMbit;
+  limited.limit = BitRate(10 * kMbit);
   const size_t flow = m.Add(limited, 10 * kMbit);
   m.grants = {Grant("vision", 100 * kMbit)};
   m.Read();
@@ -395,7 +402,7 @@ TEST(ShapingMeter, UsesAreOfEachGrantWithConnectionsFromWhereTheyAreOpened) {
   const size_t up = m.Add(Flow(1, kEgress));
   m.Add(OfTeam(Flow(2, kIngress, 6), "*"));
   m.grants = {Grant("vision", 200 * kMbit, 50), Grant("*", kMbit), Grant("speech", kMbit)};
-  m.grants[0].rate = 300 * kMbit;  // The rate is that of the floor.
+  m.grants[0].rate = BitRate(300 * kMbit);  // The rate is that of the floor.
   m.Read();
   m.Pass(down, 20 * kMbit);
   m.reading.flows[up].connections = 84;
@@ -407,12 +414,13 @@ TEST(ShapingMeter, UsesAreOfEachGrantWithConnectionsFromWhereTheyAreOpened) {
   EXPECT_EQ(uses[0].team, "vision");
   EXPECT_THAT(uses[0].usage, IsAbout(10 * kMbit));
   EXPECT_THAT(uses[0].demand, IsAbout(11 * kMbit));
-  EXPECT_EQ(uses[0].held, 200 * kMbit);
+  EXPECT_EQ(uses[0].held, BitRate(200 * kMbit));
   EXPECT_EQ(uses[0].connections, 42U);
   EXPECT_EQ(uses[0].refused_connections, 4U);
   EXPECT_EQ(uses[0].held_connections, 50U);
-  EXPECT_EQ(uses[1], (node_api::BudgetUse{.budget = "down", .team = "*", .held = kMbit}));
-  EXPECT_EQ(uses[2], (node_api::BudgetUse{.budget = "down", .team = "speech", .held = kMbit}));
+  EXPECT_EQ(uses[1], (node_api::BudgetUse{.budget = "down", .team = "*", .held = BitRate(kMbit)}));
+  EXPECT_EQ(uses[2],
+            (node_api::BudgetUse{.budget = "down", .team = "speech", .held = BitRate(kMbit)}));
 }
 
 TEST(ShapingMeter, TotalsAreByBudgetAndDirection) {
@@ -424,11 +432,11 @@ TEST(ShapingMeter, TotalsAreByBudgetAndDirection) {
   m.Pass(up, 16 * kMbit);
   m.Drop(up, kMbit);
   m.Read();
-  EXPECT_THAT(m.Totals("down", kIngress).passed_bytes, IsAbout(kMbit));
+  EXPECT_THAT(m.Totals("down", kIngress).passed, IsAbout(kMbit));
   EXPECT_EQ(m.Totals("down", kIngress).dropped_packets, 0U);
-  EXPECT_THAT(m.Totals("", kEgress).passed_bytes, IsAbout(2 * kMbit));
+  EXPECT_THAT(m.Totals("", kEgress).passed, IsAbout(2 * kMbit));
   EXPECT_GT(m.Totals("", kEgress).dropped_packets, 0U);
-  EXPECT_THAT(m.Totals("", kEgress).throttled_bytes, IsAbout(kMbit / 8));
+  EXPECT_THAT(m.Totals("", kEgress).throttled, IsAbout(kMbit / 8));
   EXPECT_THAT(m.meter.totals(), SizeIs(2));
 }
 

@@ -9,7 +9,7 @@
 #include "fmt/core.h"
 #include "lib/ip/prefix.h"
 #include "netagent/classes/address_ranges.h"
-#include "netagent/links/link_shaping.h"
+#include "netagent/links/link_plan.h"
 #include "netagent/shaping/shape_tree.h"
 
 namespace spoke::netagent {
@@ -24,16 +24,16 @@ constexpr uint32_t kMaxBucketId = kMaxConnectionBuckets - 1;
 
 constexpr size_t At(TrafficDirection direction) { return static_cast<size_t>(direction); }
 
-bool Enforced(const RateLimit& limit) { return limit.rate != 0 && !limit.shadow; }
-bool Shadowed(const RateLimit& limit) { return limit.rate != 0 && limit.shadow; }
+bool Enforced(const RateLimit& limit) { return !limit.rate.is_zero() && !limit.shadow; }
+bool Shadowed(const RateLimit& limit) { return !limit.rate.is_zero() && limit.shadow; }
 
-uint64_t LimitOf(uint64_t payload_bits) {
-  return std::clamp(FrameRate(payload_bits), kMinLimit, kMaxLimit);
+units::ByteRate LimitOf(units::BitRate payload) {
+  return std::clamp(FrameRate(payload), kMinLimit, kMaxLimit);
 }
 
-// Returns the lower of two limits; 0 is none.
-uint64_t Lower(uint64_t one, uint64_t other) {
-  if (one == 0 || other == 0) return std::max(one, other);
+// Returns the lower of two limits; zero is none.
+units::ByteRate Lower(units::ByteRate one, units::ByteRate other) {
+  if (one.is_zero() || other.is_zero()) return std::max(one, other);
   return std::min(one, other);
 }
 
@@ -62,20 +62,20 @@ std::map<std::string, Number> Numbered(const std::vector<std::string>& names,
 
 // The least rate of a link: the kernel keeps a burst as the time that it takes, up to 274 s, and
 // what a class owes up to 60 s.
-constexpr uint64_t kMinLinkRate = 125;
+constexpr units::ByteRate kMinLinkRate{125};
 // The rate from which on a class has paid for an offloaded packet in seconds, so that its queue can
 // take one. Below, packets must be short.
-constexpr uint64_t kOffloadingRate = 16'384;
+constexpr units::ByteRate kOffloadingRate{16'384};
 
 // Returns the class that the link's options come to, without a number.
 ShapeClass ClassOf(const LinkShaping& shaping) {
-  const uint64_t rate = std::max(shaping.bytes_per_second, kMinLinkRate);
-  return {.rate = rate,
-          .ceil = rate,
-          .burst = shaping.burst_bytes,
-          .quantum = kMinQuantum,
-          .queue = rate < kOffloadingRate ? shaping.limit_bytes
-                                          : std::max(shaping.limit_bytes, kOffloadedPacket)};
+  const units::ByteRate rate = std::max(shaping.rate, kMinLinkRate);
+  return {
+      .rate = rate,
+      .ceil = rate,
+      .burst = shaping.burst,
+      .quantum = kMinQuantum,
+      .queue = rate < kOffloadingRate ? shaping.limit : std::max(shaping.limit, kOffloadedPacket)};
 }
 
 // Everything that holds for all pods in one scope and direction.
@@ -158,7 +158,7 @@ class Planner {
   // Adds the pod's link, which is never left out: there are far fewer pods on a node than there is
   // room for flows.
   void AddLink(const TrafficPod& pod) {
-    const Bandwidth& options = pod.bandwidth;
+    const cni::Bandwidth& options = pod.bandwidth;
     const auto shaping = PlanLinkShaping(options.egress_rate, options.egress_burst, pod.mtu);
     if (!shaping) return;
     links_.push_back({.name = fmt::format("link/{}/{}", pod.host_link, pod.host_index),
@@ -176,8 +176,8 @@ class Planner {
                          .pod_namespace = pod.pod_namespace,
                          .pod_name = pod.pod_name,
                          .team = team,
-                         .limit = limit.shadow ? 0 : limit.rate,
-                         .shadow = limit.shadow ? limit.rate : 0},
+                         .limit = limit.shadow ? units::BitRate() : limit.rate,
+                         .shadow = limit.shadow ? limit.rate : units::BitRate()},
                 .place = &place,
                 .team_limit = inputs_.rules.TeamLimit(team, place.scope, place.direction),
                 .team = team,
@@ -189,8 +189,8 @@ class Planner {
     }
     draft.led = Enforced(limit) || Enforced(place.node) || Enforced(draft.team_limit) ||
                 place.budget_enforced();
-    const bool counted = limit.rate != 0 || place.node.rate != 0 || draft.team_limit.rate != 0 ||
-                         place.budget != nullptr;
+    const bool counted = !limit.rate.is_zero() || !place.node.rate.is_zero() ||
+                         !draft.team_limit.rate.is_zero() || place.budget != nullptr;
     const bool opens =
         place.direction == TrafficDirection::kEgress && ChooseBucket(team, place.scope, draft);
     if (draft.led || counted || opens) drafts.push_back(std::move(draft));
@@ -233,19 +233,21 @@ class Planner {
     const Place& place = *draft.place;
     std::string name = fmt::format(
         "{}/{}", place.direction == TrafficDirection::kIngress ? "in" : "out", place.scope);
-    const uint64_t node_limit = Enforced(place.node) ? LimitOf(place.node.rate) : 0;
+    const units::ByteRate node_limit =
+        Enforced(place.node) ? LimitOf(place.node.rate) : units::ByteRate();
     size_t parent = Put(tree, {.name = name, .limit = node_limit});
-    uint64_t team_limit = Enforced(draft.team_limit) ? LimitOf(draft.team_limit.rate) : 0;
+    units::ByteRate team_limit =
+        Enforced(draft.team_limit) ? LimitOf(draft.team_limit.rate) : units::ByteRate();
     if (place.budget_enforced()) {
       const GrantInForce* grant = GrantOf(place.budget->name, draft.flow.team);
-      uint64_t limit = LimitOf(grant == nullptr ? 0 : grant->rate);
+      units::ByteRate limit = LimitOf(grant == nullptr ? units::BitRate() : grant->rate);
       const bool of_the_others = draft.flow.team != draft.team;
-      if (!of_the_others) limit = Lower(limit, std::exchange(team_limit, 0));
+      if (!of_the_others) limit = Lower(limit, std::exchange(team_limit, units::ByteRate()));
       name += "/team/" + draft.flow.team;
       parent = Put(tree, {.name = name, .parent = parent, .limit = limit});
     }
     // A team's limit holds also below a budget's other teams.
-    if (team_limit != 0) {
+    if (!team_limit.is_zero()) {
       name += "/team/" + draft.team;
       parent = Put(tree, {.name = name, .parent = parent, .limit = team_limit});
     }
@@ -286,13 +288,15 @@ class Planner {
     const size_t parent = ParentOf(draft, tree);
     const ShapedFlowKey& key = draft.flow.key;
     const auto demand = inputs_.demand.find(key);
-    return Put(tree, {.name = fmt::format("{}/pod/{}/{}", tree.nodes[parent - 1].name,
-                                          key.host_link, key.host_index),
-                      .parent = parent,
-                      .leaf = true,
-                      .limit = draft.flow.limit == 0 ? 0 : LimitOf(draft.flow.limit),
-                      .weight = draft.weight,
-                      .demand = demand == inputs_.demand.end() ? 0 : FrameRate(demand->second)});
+    return Put(
+        tree,
+        {.name = fmt::format("{}/pod/{}/{}", tree.nodes[parent - 1].name, key.host_link,
+                             key.host_index),
+         .parent = parent,
+         .leaf = true,
+         .limit = draft.flow.limit.is_zero() ? units::ByteRate() : LimitOf(draft.flow.limit),
+         .weight = draft.weight,
+         .demand = demand == inputs_.demand.end() ? units::ByteRate() : FrameRate(demand->second)});
   }
 
   void NumberTree(TrafficDirection direction, const Tree& tree) {
@@ -351,7 +355,7 @@ class Planner {
   void AddShadowBounds() {
     enum Order { kOfTeam, kOfBudget, kOfNode };
     std::map<std::tuple<Order, const Place*, std::string>, ShadowBound> bounds;
-    const auto bind = [&](Order order, size_t flow, const std::string& team, uint64_t rate) {
+    const auto bind = [&](Order order, size_t flow, const std::string& team, units::BitRate rate) {
       ShadowBound& bound = bounds[{order, drafts_[flow].place, team}];
       bound.rate = rate;
       bound.flows.push_back(flow);
@@ -363,7 +367,7 @@ class Planner {
       if (Shadowed(place.node)) bind(kOfNode, i, "", place.node.rate);
       if (place.budget == nullptr || !place.budget->shadow) continue;
       const GrantInForce* grant = GrantOf(place.budget->name, draft.flow.team);
-      bind(kOfBudget, i, draft.flow.team, grant == nullptr ? 0 : grant->rate);
+      bind(kOfBudget, i, draft.flow.team, grant == nullptr ? units::BitRate() : grant->rate);
     }
     for (auto& [key, bound] : bounds) plan_.shadow_bounds.push_back(std::move(bound));
   }
@@ -402,17 +406,19 @@ ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before) 
   return Planner(inputs, before).Plan();
 }
 
-uint64_t FrameRate(uint64_t payload_bits) {
-  const uint64_t rest = payload_bits % kPayloadBits;
-  return payload_bits / kPayloadBits * kFrame + (rest * kFrame + kPayloadBits - 1) / kPayloadBits;
+units::ByteRate FrameRate(units::BitRate payload) {
+  const uint64_t bits = payload.count();
+  const uint64_t rest = bits % kPayloadBits;
+  return units::ByteRate(bits / kPayloadBits * kFrame +
+                         (rest * kFrame + kPayloadBits - 1) / kPayloadBits);
 }
 
-uint64_t PayloadRate(uint64_t frame_bytes) {
-  const uint64_t whole = frame_bytes / kFrame;
-  if (whole >= std::numeric_limits<uint64_t>::max() / kPayloadBits) {
-    return std::numeric_limits<uint64_t>::max();
-  }
-  return whole * kPayloadBits + frame_bytes % kFrame * kPayloadBits / kFrame;
+units::BitRate PayloadRate(units::ByteRate frames) {
+  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
+  const uint64_t bytes = frames.count();
+  const uint64_t whole = bytes / kFrame;
+  if (whole >= kMost / kPayloadBits) return units::BitRate(kMost);
+  return units::BitRate(whole * kPayloadBits + bytes % kFrame * kPayloadBits / kFrame);
 }
 
 }  // namespace spoke::netagent

@@ -13,7 +13,7 @@
 // frame for 1448 of TCP payload).
 //
 // A pod whose whole link is limited (CNI's capability "bandwidth") has, beside all that, a class of
-// its own at the top of the tree of what pods send, as links/link_shaping.h makes it of the
+// its own at the top of the tree of what pods send, as links/link_plan.h makes it of the
 // options.
 //
 // Without a limit, grant or budget in force, a flow has no class. A budget's limit of new
@@ -39,9 +39,9 @@ namespace spoke::netagent {
 
 inline constexpr absl::Duration kQueueTime = absl::Milliseconds(50);
 inline constexpr absl::Duration kLongQueueTime = absl::Milliseconds(100);
-inline constexpr uint32_t kMinQuantum = 65'536;
-// The rate in bytes a second that stands for no limit.
-inline constexpr uint64_t kUnlimitedRate = 100'000'000'000 / 8;
+inline constexpr units::ByteCount kMinQuantum{65'536};
+// The rate that stands for no limit.
+inline constexpr units::ByteRate kUnlimitedRate = units::ToBytes(units::BitRate(100'000'000'000));
 
 // Names a leaf over time, whatever number it has.
 struct ShapedFlowKey {
@@ -60,9 +60,9 @@ struct PlannedFlow {
   std::string team;    // The team as the budget calls it; "" and no budget: kNoTeam.
   std::string budget;  // The budget's name; "": there is none.
   bool shadow_budget = false;
-  // The rate that holds for this pod alone, in bits of payload a second; 0: none.
-  uint64_t limit = 0;
-  uint64_t shadow = 0;  // The rate that would hold if it were enforced; 0: none.
+  // The rate of payload that holds for this pod alone; zero: none.
+  units::BitRate limit = {};
+  units::BitRate shadow = {};  // The rate that would hold if it were enforced; zero: none.
   ShapeClassId class_id = 0;
 
   bool operator==(const PlannedFlow&) const = default;
@@ -71,7 +71,7 @@ struct PlannedFlow {
 // A bound to which flows together would be held if it were enforced: a budget's grant, a limit of a
 // team or of the node.
 struct ShadowBound {
-  uint64_t rate = 0;          // Bits of payload a second.
+  units::BitRate rate;        // The rate of payload.
   std::vector<size_t> flows;  // The flows' places in ShapingPlan::flows.
 
   bool operator==(const ShadowBound&) const = default;
@@ -101,9 +101,8 @@ struct ShapingInputs {
   const std::vector<GrantInForce>& grants;
   // The group of each address that was learned from DNS.
   const std::map<ip::Address, ClassNumber>& learned;
-  // The payload that a flow has offered of late, in bits a second; a flow that is not in it:
-  // nothing.
-  const std::map<ShapedFlowKey, uint64_t>& demand;
+  // The payload that a flow has offered of late; a flow that is not in it: nothing.
+  const std::map<ShapedFlowKey, units::BitRate>& demand;
 };
 
 // Plans the shaping. What of `inputs` no limit, budget or pod's own options concern has no flow;
@@ -113,8 +112,8 @@ struct ShapingInputs {
 // that an earlier pod has, are passed over.
 ShapingPlan PlanShaping(const ShapingInputs& inputs, const ShapingPlan& before);
 
-// Return frames for payload, rounded up, and back, rounded down: bytes a second for bits a second.
-uint64_t FrameRate(uint64_t payload_bits);
-uint64_t PayloadRate(uint64_t frame_bytes);
+// Return the rate of frames for one of payload, rounded up, and back, rounded down.
+units::ByteRate FrameRate(units::BitRate payload);
+units::BitRate PayloadRate(units::ByteRate frames);
 
 }  // namespace spoke::netagent

@@ -19,7 +19,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uint64_t kMbit = 1'000'000;
+using units::BitRate;
+using units::ByteCount;
+using units::ByteRate;
+
+constexpr BitRate kMbit{1'000'000};
 constexpr auto kIngress = TrafficDirection::kIngress;
 constexpr auto kEgress = TrafficDirection::kEgress;
 constexpr ClassNumber kMirror = 16;
@@ -27,7 +31,7 @@ constexpr ClassNumber kMirror = 16;
 ip::Address A(const std::string& text) { return ip::Address::Parse(text).value(); }
 
 TrafficPod Pod(uint32_t index, const std::string& pod_namespace = "web",
-               InternetOptions options = {}) {
+               cni::InternetOptions options = {}) {
   return {.host_link = fmt::format("spk{}", index),
           .host_index = index,
           .pod_namespace = pod_namespace,
@@ -55,13 +59,13 @@ class World {
   void PutBudget(const std::string& name, bool egress, bool shadow) {
     Put("BandwidthBudget/" + name, policy::BandwidthBudget{.egress = egress,
                                                            .teams = {"vision"},
-                                                           .floor = units::BitRate(kMbit),
+                                                           .floor = kMbit,
                                                            .refresh = absl::Seconds(5),
                                                            .hold = absl::Seconds(300),
                                                            .half_life = absl::Seconds(30),
                                                            .shadow = shadow});
   }
-  void Want(uint32_t index, uint64_t rate, TrafficDirection direction = kIngress) {
+  void Want(uint32_t index, BitRate rate, TrafficDirection direction = kIngress) {
     demand[{.host_link = fmt::format("spk{}", index),
             .host_index = index,
             .scope = kInternet,
@@ -107,11 +111,11 @@ class World {
   std::vector<TrafficPod> pods;
   std::vector<GrantInForce> grants;
   std::map<ip::Address, ClassNumber> learned;
-  std::map<ShapedFlowKey, uint64_t> demand;
+  std::map<ShapedFlowKey, BitRate> demand;
   ShapingPlan plan;
 };
 
-GrantInForce GrantFor(const std::string& budget, const std::string& team, uint64_t rate,
+GrantInForce GrantFor(const std::string& budget, const std::string& team, BitRate rate,
                       uint32_t connections = 0) {
   return {.budget = budget,
           .team = team,
@@ -122,17 +126,17 @@ GrantInForce GrantFor(const std::string& budget, const std::string& team, uint64
 }
 
 TEST(ShapingRates, FramesHaveRoomForThePayload) {
-  EXPECT_EQ(FrameRate(0), 0U);
-  EXPECT_EQ(FrameRate(1448 * 8), 1514U);
-  EXPECT_EQ(FrameRate(1), 1U);
-  EXPECT_EQ(FrameRate(100 * kMbit), 13'069'752U);
-  EXPECT_EQ(PayloadRate(1514), 1448U * 8);
-  EXPECT_EQ(PayloadRate(~uint64_t{0}), ~uint64_t{0});
+  EXPECT_EQ(FrameRate(BitRate()), ByteRate());
+  EXPECT_EQ(FrameRate(BitRate(1448 * 8)), ByteRate(1514));
+  EXPECT_EQ(FrameRate(BitRate(1)), ByteRate(1));
+  EXPECT_EQ(FrameRate(100 * kMbit), ByteRate(13'069'752));
+  EXPECT_EQ(PayloadRate(ByteRate(1514)), BitRate(1448 * 8));
+  EXPECT_EQ(PayloadRate(ByteRate(~uint64_t{0})), BitRate(~uint64_t{0}));
   testing_support::Random random;
   for (int i = 0; i < 1000; ++i) {
-    const uint64_t rate = random.Between(0, 1'000'000 * kMbit);
+    const BitRate rate(random.Between(0, (1'000'000 * kMbit).count()));
     EXPECT_GE(PayloadRate(FrameRate(rate)), rate);
-    EXPECT_LE(PayloadRate(FrameRate(rate)), rate + 8);
+    EXPECT_LE(PayloadRate(FrameRate(rate)), rate + BitRate(8));
   }
 }
 
@@ -154,18 +158,17 @@ TEST(ShapingPlan, OnlyPodsWithOptionsAreShaped) {
   const ShapeClass leaf = world.ClassOf(2, kIngress);
   EXPECT_EQ(leaf.rate, FrameRate(100 * kMbit));
   EXPECT_EQ(leaf.ceil, leaf.rate);
-  EXPECT_EQ(leaf.queue, leaf.rate / 20);
+  EXPECT_EQ(leaf.queue, ByteCount(leaf.rate.count() / 20));
   const ShapeClass scope = world.Class(kIngress, leaf.parent);
   EXPECT_EQ(scope.ceil, kUnlimitedRate);
-  EXPECT_EQ(scope.queue, 0U);
+  EXPECT_EQ(scope.queue, ByteCount());
   EXPECT_EQ(scope.parent, 0U);
   EXPECT_THAT(plan.tables.trees[1], IsEmpty()) << "the other direction has no options";
 }
 
 TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
   World world;
-  world.Put("BandwidthLimit/node",
-            policy::BandwidthLimit{.node_ingress = units::BitRate(1000 * kMbit)});
+  world.Put("BandwidthLimit/node", policy::BandwidthLimit{.node_ingress = 1000 * kMbit});
   world.pods = {Pod(1), Pod(2, "web", {.ingress = 100 * kMbit}), Pod(3, "web", {.weight = 3})};
   for (const uint32_t index : {1U, 2U, 3U}) world.Want(index, 2000 * kMbit);
   world.Plan();
@@ -174,7 +177,8 @@ TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
   const ShapeClass one = world.ClassOf(1, kIngress);
   const ShapeClass heavy = world.ClassOf(3, kIngress);
   EXPECT_EQ(one.ceil, FrameRate(1000 * kMbit)) << "it may use what others leave";
-  EXPECT_NEAR(static_cast<double>(heavy.rate), 3.0 * static_cast<double>(one.rate), 3);
+  EXPECT_NEAR(static_cast<double>(heavy.rate.count()), 3.0 * static_cast<double>(one.rate.count()),
+              3);
   EXPECT_EQ(heavy.quantum, 3 * one.quantum);
   EXPECT_EQ(world.Class(kIngress, one.parent).rate, FrameRate(1000 * kMbit));
   EXPECT_LE(one.rate + heavy.rate + small.rate, FrameRate(1000 * kMbit));
@@ -182,9 +186,8 @@ TEST(ShapingPlan, NodesTotalIsSharedByAllPods) {
 
 TEST(ShapingPlan, TeamsTotalIsOfItsPodsOnly) {
   World world;
-  world.Put(
-      "BandwidthLimit/team",
-      policy::BandwidthLimit{.teams = {"vision"}, .node_egress = units::BitRate(200 * kMbit)});
+  world.Put("BandwidthLimit/team",
+            policy::BandwidthLimit{.teams = {"vision"}, .node_egress = 200 * kMbit});
   world.pods = {Pod(1, "vision"), Pod(2, "vision"), Pod(3, "speech")};
   EXPECT_THAT(world.Plan().flows, SizeIs(2));
   const ShapeClass team = world.Class(kEgress, world.ClassOf(1, kEgress).parent);
@@ -210,15 +213,14 @@ TEST(ShapingPlan, EnforcedBudgetHoldsEveryPodToItsTeamsGrant) {
   EXPECT_EQ(world.Flow(1, kIngress).team, "vision");
   EXPECT_EQ(world.Flow(3, kIngress).team, "*");
   EXPECT_EQ(world.Flow(3, kIngress).budget, "down");
-  EXPECT_EQ(world.Flow(1, kIngress).limit, 0U);
+  EXPECT_EQ(world.Flow(1, kIngress).limit, BitRate());
 }
 
 TEST(ShapingPlan, TeamsLimitAndItsGrantBothHold) {
   World world;
   world.PutBudget("down", false, false);
   world.Put("BandwidthLimit/teams",
-            policy::BandwidthLimit{.teams = {"vision", "speech"},
-                                   .node_ingress = units::BitRate(20 * kMbit)});
+            policy::BandwidthLimit{.teams = {"vision", "speech"}, .node_ingress = 20 * kMbit});
   world.pods = {Pod(1, "vision"), Pod(2, "speech"), Pod(3, "elsewhere")};
   world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   world.Plan();
@@ -233,21 +235,20 @@ TEST(ShapingPlan, GrantOfNothingLeavesAClassThatTheKernelTakes) {
   World world;
   world.PutBudget("down", false, false);
   world.pods = {Pod(1, "vision"), Pod(2, "speech")};
-  world.grants = {GrantFor("down", "vision", 0)};
+  world.grants = {GrantFor("down", "vision", BitRate())};
   world.Plan();
   for (const uint32_t index : {1U, 2U}) {
-    EXPECT_EQ(world.Class(kIngress, world.ClassOf(index, kIngress).parent).ceil, 1000U);
-    EXPECT_GE(world.ClassOf(index, kIngress).rate, 1U);
+    EXPECT_EQ(world.Class(kIngress, world.ClassOf(index, kIngress).parent).ceil, ByteRate(1000));
+    EXPECT_GE(world.ClassOf(index, kIngress).rate, ByteRate(1));
   }
 }
 
 TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
   World world;
   world.PutBudget("down", false, true);
-  world.Put("BandwidthLimit/trial",
-            policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit),
-                                   .node_egress = units::BitRate(90 * kMbit),
-                                   .shadow = true});
+  world.Put(
+      "BandwidthLimit/trial",
+      policy::BandwidthLimit{.pod_ingress = 5 * kMbit, .node_egress = 90 * kMbit, .shadow = true});
   world.pods = {Pod(1, "vision"), Pod(2, "web")};
   world.grants = {GrantFor("down", "vision", 300 * kMbit), GrantFor("down", "*", 50 * kMbit)};
   const ShapingPlan& plan = world.Plan();
@@ -255,9 +256,9 @@ TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
   for (const PlannedFlow& flow : plan.flows) EXPECT_EQ(flow.class_id, 0U);
   EXPECT_THAT(plan.tables.trees[0], IsEmpty());
   EXPECT_EQ(world.Flow(1, kIngress).shadow, 5 * kMbit);
-  EXPECT_EQ(world.Flow(1, kIngress).limit, 0U);
+  EXPECT_EQ(world.Flow(1, kIngress).limit, BitRate());
   EXPECT_EQ(world.Flow(1, kIngress).budget, "down");
-  std::vector<std::pair<uint64_t, size_t>> bounds;
+  std::vector<std::pair<BitRate, size_t>> bounds;
   for (const ShadowBound& bound : plan.shadow_bounds) {
     bounds.emplace_back(bound.rate, bound.flows.size());
   }
@@ -269,9 +270,8 @@ TEST(ShapingPlan, WhatIsInShadowIsCountedAndNotLed) {
 TEST(ShapingPlan, ShadowBesideAnEnforcedLimitIsCountedInItsClass) {
   World world;
   world.Put("BandwidthLimit/trial",
-            policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit), .shadow = true});
-  world.Put("BandwidthLimit/node",
-            policy::BandwidthLimit{.node_ingress = units::BitRate(500 * kMbit)});
+            policy::BandwidthLimit{.pod_ingress = 5 * kMbit, .shadow = true});
+  world.Put("BandwidthLimit/node", policy::BandwidthLimit{.node_ingress = 500 * kMbit});
   world.pods = {Pod(1)};
   world.Plan();
   EXPECT_EQ(world.Flow(1, kIngress).shadow, 5 * kMbit);
@@ -330,8 +330,8 @@ TEST(ShapingPlan, ScopesAreTheInternetAndGroupsWithRules) {
   EXPECT_EQ(number_of("20.60.1.1"), 0U);
   EXPECT_EQ(number_of("169.254.169.254"), 0U);
   EXPECT_EQ(number_of("151.101.1.1"), 0U) << "of a group, so not the Internet's";
-  world.Put("BandwidthLimit/mirror", policy::BandwidthLimit{.destination_group = "mirror",
-                                                            .pod_egress = units::BitRate(kMbit)});
+  world.Put("BandwidthLimit/mirror",
+            policy::BandwidthLimit{.destination_group = "mirror", .pod_egress = kMbit});
   world.Plan();
   EXPECT_EQ(number_of("151.101.1.1"), kMirror);
   EXPECT_NE(world.Flow(1, kEgress, kMirror).class_id, 0U);
@@ -417,16 +417,16 @@ TEST(ShapingPlan, AWholeLinkHasAClassOfItsOwnBesideItsScopes) {
       (ShapedFlow{
           .host_index = 1, .scope = kWholeLink, .direction = kEgress, .class_id = whole.class_id}));
   EXPECT_EQ(world.Class(kEgress, whole.class_id), (ShapeClass{.id = whole.class_id,
-                                                              .rate = 10'000'000,
-                                                              .ceil = 10'000'000,
-                                                              .burst = 16'384,
+                                                              .rate = ByteRate(10'000'000),
+                                                              .ceil = ByteRate(10'000'000),
+                                                              .burst = ByteCount(16'384),
                                                               .quantum = kMinQuantum,
-                                                              .queue = 500'000}));
+                                                              .queue = ByteCount(500'000)}));
   EXPECT_NE(world.Flow(1, kEgress).class_id, whole.class_id);
   EXPECT_TRUE(CheckShapingTables(tables).ok());
   // The pod's number stays, and goes with the pod.
   world.pods.insert(world.pods.begin(), Pod(3));
-  world.pods[0].bandwidth = {.egress_rate = 1000};
+  world.pods[0].bandwidth = {.egress_rate = units::BitRate(1000)};
   EXPECT_EQ(world.Plan().tables.flows[2].class_id, whole.class_id);
   world.pods = {Pod(2)};
   EXPECT_EQ(world.Plan().tables.flows.size(), 0U);
@@ -436,16 +436,19 @@ TEST(ShapingPlan, AWholeLinkHasAClassOfItsOwnBesideItsScopes) {
 // The kernel keeps bursts and debts as times, which end somewhere.
 TEST(ShapingPlan, WholeLinksOfAnyRateHaveAClassThatTheKernelKeeps) {
   World world;
-  constexpr uint64_t kRates[] = {1, 1000, 100'000, kMbit, 1'000'000 * kMbit};
+  constexpr BitRate kRates[] = {BitRate(1), BitRate(1000), BitRate(100'000), kMbit,
+                                1'000'000 * kMbit};
   for (uint32_t i = 0; i < std::size(kRates); ++i) {
     world.pods.push_back(Pod(i + 1));
-    world.pods.back().bandwidth = {.egress_rate = kRates[i], .egress_burst = ~uint64_t{0}};
+    world.pods.back().bandwidth = {.egress_rate = kRates[i],
+                                   .egress_burst = units::BitCount(~uint64_t{0})};
     world.pods.back().mtu = 9000;
   }
   for (const ShapeClass& one : world.Plan().tables.trees[1]) {
     EXPECT_GE(one.queue, one.burst);
-    EXPECT_LT(one.burst / one.rate, 274U);
-    EXPECT_LT(std::min(one.queue, kOffloadedPacket) / one.rate, one.rate == 125 ? 600U : 60U);
+    const uint64_t rate = one.rate.count();
+    EXPECT_LT(one.burst.count() / rate, 274U);
+    EXPECT_LT(std::min(one.queue, kOffloadedPacket).count() / rate, rate == 125 ? 600U : 60U);
   }
   EXPECT_THAT(world.plan.tables.trees[1], SizeIs(std::size(kRates)));
 }
@@ -463,13 +466,13 @@ void CheckTables(const ShapingPlan& plan) {
   std::array<std::map<ShapeClassId, ShapeClass>, 2> known;
   for (const TrafficDirection direction : kBothDirections) {
     auto& classes = known[static_cast<size_t>(direction)];
-    std::map<ShapeClassId, uint64_t> sums;
+    std::map<ShapeClassId, ByteRate> sums;
     for (const ShapeClass& shape : plan.tables.trees[static_cast<size_t>(direction)]) {
       ASSERT_NE(shape.id, 0U);
       ASSERT_LE(shape.rate, shape.ceil);
       if (shape.parent != 0) {
         ASSERT_TRUE(classes.contains(shape.parent));
-        ASSERT_EQ(classes[shape.parent].queue, 0U);
+        ASSERT_TRUE(classes[shape.parent].queue.is_zero());
         ASSERT_LE(shape.ceil, classes[shape.parent].ceil);
         ASSERT_LE(sums[shape.parent] += shape.rate, classes[shape.parent].rate);
       }
@@ -493,14 +496,14 @@ void CheckTables(const ShapingPlan& plan) {
     if (flow.class_id == 0) continue;
     const auto& classes = known[static_cast<size_t>(flow.direction)];
     ASSERT_TRUE(classes.contains(flow.class_id));
-    ASSERT_GE(classes.at(flow.class_id).queue, 2U * 1514);
+    ASSERT_GE(classes.at(flow.class_id).queue, ByteCount(2 * 1514));
     ASSERT_TRUE(used.emplace(flow.direction, flow.class_id).second) << "a leaf for each";
   }
 }
 
 // Changes something of policy, pods, grants or demand.
 void Stir(World& world, testing_support::Random& random, uint32_t& next_index) {
-  const auto rate = [&] { return random.OneIn(3) ? 0 : random.Between(1, 2000) * kMbit; };
+  const auto rate = [&] { return random.OneIn(3) ? BitRate() : random.Between(1, 2000) * kMbit; };
   const std::vector<std::string> namespaces = {"web", "vision", "speech"};
   if (world.pods.empty() || random.OneIn(2)) {
     world.pods.push_back(Pod(next_index++, namespaces[random.Between(0, 2)],
@@ -512,9 +515,9 @@ void Stir(World& world, testing_support::Random& random, uint32_t& next_index) {
                      static_cast<int64_t>(random.Between(0, world.pods.size() - 1)));
   }
   if (random.OneIn(3)) {
-    policy::BandwidthLimit limit{.pod_ingress = units::BitRate(rate()), .shadow = random.OneIn(3)};
-    limit.node_egress = units::BitRate(rate());
-    limit.node_ingress = units::BitRate(rate());
+    policy::BandwidthLimit limit{.pod_ingress = rate(), .shadow = random.OneIn(3)};
+    limit.node_egress = rate();
+    limit.node_ingress = rate();
     if (random.OneIn(2)) limit.teams = {"vision"};
     if (random.OneIn(3)) limit.destination_group = "mirror";
     world.Put(fmt::format("BandwidthLimit/{}", random.Between(1, 3)), limit);

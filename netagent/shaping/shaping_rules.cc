@@ -58,7 +58,7 @@ absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name,
       .name = name,
       .direction = budget.egress ? TrafficDirection::kEgress : TrafficDirection::kIngress,
       .teams = budget.teams,
-      .floor = budget.floor.count(),
+      .floor = budget.floor,
       .refresh = budget.refresh,
       .hold = budget.hold,
       .half_life = budget.half_life,
@@ -72,23 +72,21 @@ absl::StatusOr<ResolvedBudget> ResolveBudget(const std::string& name,
   return out;
 }
 
-uint64_t PodRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
-  return direction == TrafficDirection::kIngress ? limit.pod_ingress.count()
-                                                 : limit.pod_egress.count();
+units::BitRate PodRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
+  return direction == TrafficDirection::kIngress ? limit.pod_ingress : limit.pod_egress;
 }
 
-uint64_t NodeRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
-  return direction == TrafficDirection::kIngress ? limit.node_ingress.count()
-                                                 : limit.node_egress.count();
+units::BitRate NodeRate(const policy::BandwidthLimit& limit, TrafficDirection direction) {
+  return direction == TrafficDirection::kIngress ? limit.node_ingress : limit.node_egress;
 }
 
 // Keeps the lowest limit that is offered to it, an enforced one before all in Shadow, and of equal
 // ones the first.
 class Lowest {
  public:
-  void Offer(uint64_t rate, bool shadow, std::string_view name) {
-    if (rate == 0) return;
-    const bool better = best_.rate == 0 || (best_.shadow && !shadow) ||
+  void Offer(units::BitRate rate, bool shadow, std::string_view name) {
+    if (rate.is_zero()) return;
+    const bool better = best_.rate.is_zero() || (best_.shadow && !shadow) ||
                         (best_.shadow == shadow && rate < best_.rate);
     if (better) best_ = {.rate = rate, .shadow = shadow, .name = std::string(name)};
   }

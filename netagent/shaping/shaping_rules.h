@@ -25,9 +25,9 @@ inline constexpr std::string_view kNoTeam;
 // The name by which a budget calls the teams that it does not name, together.
 inline constexpr std::string_view kOtherTeams = "*";
 
-// A rate in bits of payload a second; 0: none.
+// A limit of the rate of payload; zero: none.
 struct RateLimit {
-  uint64_t rate = 0;
+  units::BitRate rate = {};
   bool shadow = false;
   std::string name;  // The name of the object, or "annotation".
 
@@ -39,7 +39,7 @@ struct ResolvedBudget {
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
   std::vector<std::string> teams;  // The teams, sorted.
-  uint64_t floor = 0;
+  units::BitRate floor = {};
   absl::Duration refresh;
   absl::Duration hold;
   absl::Duration half_life;

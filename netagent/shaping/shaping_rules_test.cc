@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-constexpr uint64_t kMbit = 1'000'000;
+constexpr units::BitRate kMbit{1'000'000};
 constexpr auto kIngress = TrafficDirection::kIngress;
 constexpr auto kEgress = TrafficDirection::kEgress;
 constexpr ClassNumber kMirror = 16;
@@ -40,7 +40,7 @@ Policy Base() {
 policy::BandwidthBudget BudgetOf(std::vector<std::string> teams, std::string group = "") {
   return {.destination_group = std::move(group),
           .teams = std::move(teams),
-          .floor = units::BitRate(kMbit),
+          .floor = kMbit,
           .refresh = absl::Seconds(5),
           .hold = absl::Seconds(300),
           .half_life = absl::Seconds(30)};
@@ -56,7 +56,7 @@ absl::Status Refusal(const Policy& policy) {
   return ShapingRules::Resolve(policy, kGroups).status();
 }
 
-TrafficPod Pod(const std::string& pod_namespace, InternetOptions options = {}) {
+TrafficPod Pod(const std::string& pod_namespace, cni::InternetOptions options = {}) {
   return {.host_link = "spk1",
           .host_index = 7,
           .pod_namespace = pod_namespace,
@@ -78,16 +78,14 @@ TEST(ShapingRules, OfAnEmptyPolicyOnlyOptionsHold) {
 
 TEST(ShapingRules, LimitsSelectByNamespaceByTeamOrAll) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/all",
-      policy::BandwidthLimit{.pod_ingress = units::BitRate(100 * kMbit)});
+  Put(policy, "BandwidthLimit/all", policy::BandwidthLimit{.pod_ingress = 100 * kMbit});
   Put(policy, "BandwidthLimit/by-team",
-      policy::BandwidthLimit{.teams = {"vision"}, .pod_ingress = units::BitRate(50 * kMbit)});
+      policy::BandwidthLimit{.teams = {"vision"}, .pod_ingress = 50 * kMbit});
   Put(policy, "BandwidthLimit/by-namespace",
-      policy::BandwidthLimit{.namespaces = {"vision-data"},
-                             .pod_ingress = units::BitRate(20 * kMbit)});
+      policy::BandwidthLimit{.namespaces = {"vision-data"}, .pod_ingress = 20 * kMbit});
   Put(policy, "BandwidthLimit/both",
       policy::BandwidthLimit{
-          .namespaces = {"web"}, .teams = {"speech"}, .pod_ingress = units::BitRate(30 * kMbit)});
+          .namespaces = {"web"}, .teams = {"speech"}, .pod_ingress = 30 * kMbit});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.PodLimit(Pod("x"), kInternet, kIngress).name, "all");
   EXPECT_EQ(rules.PodLimit(Pod("vision-train"), kInternet, kIngress).name, "by-team");
@@ -99,8 +97,8 @@ TEST(ShapingRules, LimitsSelectByNamespaceByTeamOrAll) {
 
 TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/b", policy::BandwidthLimit{.pod_egress = units::BitRate(40 * kMbit)});
-  Put(policy, "BandwidthLimit/a", policy::BandwidthLimit{.pod_egress = units::BitRate(40 * kMbit)});
+  Put(policy, "BandwidthLimit/b", policy::BandwidthLimit{.pod_egress = 40 * kMbit});
+  Put(policy, "BandwidthLimit/a", policy::BandwidthLimit{.pod_egress = 40 * kMbit});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.PodLimit(Pod("x"), kInternet, kEgress).name, "a");
   EXPECT_EQ(rules.PodLimit(Pod("x", {.egress = 39 * kMbit}), kInternet, kEgress).name,
@@ -112,29 +110,24 @@ TEST(ShapingRules, TheLowestHoldsThePodsOwnOptionsAmongThem) {
 TEST(ShapingRules, ShadowCountsOnlyWhereNothingIsEnforced) {
   Policy policy = Base();
   Put(policy, "BandwidthLimit/trial",
-      policy::BandwidthLimit{.pod_ingress = units::BitRate(kMbit),
-                             .node_ingress = units::BitRate(10 * kMbit),
-                             .shadow = true});
+      policy::BandwidthLimit{.pod_ingress = kMbit, .node_ingress = 10 * kMbit, .shadow = true});
   const RateLimit trial{.rate = kMbit, .shadow = true, .name = "trial"};
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x"), kInternet, kIngress), trial);
   EXPECT_TRUE(Resolved(policy).NodeLimit(kInternet, kIngress).shadow);
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x", {.ingress = 9 * kMbit}), kInternet, kIngress),
             (RateLimit{.rate = 9 * kMbit, .name = "annotation"}));
   Put(policy, "BandwidthLimit/real",
-      policy::BandwidthLimit{.pod_ingress = units::BitRate(5 * kMbit),
-                             .node_ingress = units::BitRate(50 * kMbit)});
+      policy::BandwidthLimit{.pod_ingress = 5 * kMbit, .node_ingress = 50 * kMbit});
   EXPECT_EQ(Resolved(policy).PodLimit(Pod("x"), kInternet, kIngress).name, "real");
   EXPECT_EQ(Resolved(policy).NodeLimit(kInternet, kIngress).name, "real");
 }
 
 TEST(ShapingRules, NodeRatesAreOfAllPodsOrOfEachTeam) {
   Policy policy = Base();
-  Put(policy, "BandwidthLimit/node",
-      policy::BandwidthLimit{.node_ingress = units::BitRate(900 * kMbit)});
+  Put(policy, "BandwidthLimit/node", policy::BandwidthLimit{.node_ingress = 900 * kMbit});
   Put(policy, "BandwidthLimit/teams",
-      policy::BandwidthLimit{.teams = {"vision", "speech"},
-                             .node_ingress = units::BitRate(300 * kMbit),
-                             .node_egress = units::BitRate(200 * kMbit)});
+      policy::BandwidthLimit{
+          .teams = {"vision", "speech"}, .node_ingress = 300 * kMbit, .node_egress = 200 * kMbit});
   const ShapingRules rules = Resolved(policy);
   EXPECT_EQ(rules.NodeLimit(kInternet, kIngress).rate, 900 * kMbit);
   EXPECT_EQ(rules.NodeLimit(kInternet, kEgress), kNone);
@@ -147,8 +140,7 @@ TEST(ShapingRules, NodeRatesAreOfAllPodsOrOfEachTeam) {
 TEST(ShapingRules, GroupsAreScopesOfTheirOwn) {
   Policy policy = Base();
   Put(policy, "BandwidthLimit/mirror",
-      policy::BandwidthLimit{.destination_group = "mirror",
-                             .pod_ingress = units::BitRate(7 * kMbit)});
+      policy::BandwidthLimit{.destination_group = "mirror", .pod_ingress = 7 * kMbit});
   Put(policy, "BandwidthBudget/data", BudgetOf({"vision"}, "data"));
   const ShapingRules rules = Resolved(policy);
   EXPECT_THAT(rules.scopes(), ElementsAre(kInternet, kMirror, kData));
@@ -184,17 +176,14 @@ TEST(ShapingRules, RefusesWhatCannotHoldNamingTheObject) {
     decltype(policy::Entry::value) value;
     std::string message;
   } const cases[] = {
-      {"BandwidthLimit/x",
-       policy::BandwidthLimit{.teams = {"robots"}, .pod_ingress = units::BitRate(kMbit)},
+      {"BandwidthLimit/x", policy::BandwidthLimit{.teams = {"robots"}, .pod_ingress = kMbit},
        "BandwidthLimit/x: names the team robots, which is not there"},
-      {"BandwidthLimit/x",
-       policy::BandwidthLimit{.teams = {"*"}, .pod_ingress = units::BitRate(kMbit)},
+      {"BandwidthLimit/x", policy::BandwidthLimit{.teams = {"*"}, .pod_ingress = kMbit},
        "BandwidthLimit/x: names the team *"},
       {"BandwidthLimit/x",
-       policy::BandwidthLimit{.destination_group = "nowhere", .pod_ingress = units::BitRate(kMbit)},
+       policy::BandwidthLimit{.destination_group = "nowhere", .pod_ingress = kMbit},
        "BandwidthLimit/x: names the destination group nowhere, which is not there"},
-      {"BandwidthLimit/x",
-       policy::BandwidthLimit{.namespaces = {"web"}, .node_egress = units::BitRate(kMbit)},
+      {"BandwidthLimit/x", policy::BandwidthLimit{.namespaces = {"web"}, .node_egress = kMbit},
        "BandwidthLimit/x: limits namespaces of a node together"},
       {"BandwidthBudget/x", BudgetOf({"robots"}), "BandwidthBudget/x: names the team robots"},
       {"BandwidthBudget/x", BudgetOf({}, "nowhere"),

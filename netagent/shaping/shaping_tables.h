@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/units/quantity.h"
 #include "netagent/classes/traffic_class.h"
 
 namespace spoke::netagent {
@@ -30,15 +31,16 @@ inline constexpr ShapeClassId kMaxShapeClassId = 0xFFFE;
 // pod sends into one of its other scopes is of that flow too, and waits in both queues.
 inline constexpr ClassNumber kWholeLink = 0xFFFF'FFFF;
 
-// A class. Rates are in bytes a second of what the queue charges: whole frames (tc-htb(8)).
+// A class. Rates are of what the queue charges: whole frames (tc-htb(8)). Its sizes fit 32 bits,
+// which is what the kernel has for them.
 struct ShapeClass {
   ShapeClassId id = 0;
-  ShapeClassId parent = 0;  // The class above; 0: the root of the tree.
-  uint64_t rate = 0;        // The rate of its own.
-  uint64_t ceil = 0;        // The rate with what others leave; at least `rate`.
-  uint32_t burst = 0;       // The burst in bytes.
-  uint32_t quantum = 0;     // The bytes that it may send in turn with its siblings.
-  uint32_t queue = 0;       // The bytes that may wait; 0: it has children, and no queue.
+  ShapeClassId parent = 0;        // The class above; 0: the root of the tree.
+  units::ByteRate rate = {};      // The rate of its own.
+  units::ByteRate ceil = {};      // The rate with what others leave; at least `rate`.
+  units::ByteCount burst = {};    // What may go at once.
+  units::ByteCount quantum = {};  // What it may send in turn with its siblings.
+  units::ByteCount queue = {};    // What may wait; zero: it has children, and no queue.
 
   bool operator==(const ShapeClass&) const = default;
 };
@@ -85,10 +87,10 @@ inline constexpr size_t kMaxShapedPrefixes = 65'536;
 struct ShapeClassReading {
   TrafficDirection direction = TrafficDirection::kIngress;
   ShapeClassId id = 0;
-  uint64_t sent_bytes = 0;  // Bytes of frames.
+  units::ByteCount sent = {};  // The size of the frames.
   uint64_t dropped_packets = 0;
-  uint64_t overlimits = 0;     // The number of times that it had to wait.
-  uint32_t backlog_bytes = 0;  // The bytes that wait now.
+  uint64_t overlimits = 0;        // The number of times that it had to wait.
+  units::ByteCount backlog = {};  // What waits now.
 
   bool operator==(const ShapeClassReading&) const = default;
 };
@@ -98,8 +100,8 @@ struct ShapedFlowReading {
   uint32_t host_index = 0;
   ClassNumber scope = kInternet;
   TrafficDirection direction = TrafficDirection::kIngress;
-  // Bytes of frames; those that offloads will still cut are counted as they will be.
-  uint64_t bytes = 0;
+  // The size of the frames; those that offloads will still cut are counted as they will be.
+  units::ByteCount offered = {};
   uint64_t packets = 0;
   uint64_t connections = 0;          // The new TCP connections that passed.
   uint64_t refused_connections = 0;  // The new TCP connections that did not pass.

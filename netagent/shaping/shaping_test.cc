@@ -17,7 +17,11 @@
 namespace spoke::netagent {
 namespace {
 
-constexpr uint64_t kMbit = 1'000'000;
+using units::BitRate;
+using units::ByteCount;
+using units::ByteRate;
+
+constexpr BitRate kMbit{1'000'000};
 constexpr uint32_t kLink = 11;
 
 policy::Entry Entry(std::string key, decltype(policy::Entry::value) value) {
@@ -30,14 +34,13 @@ Policy PolicyOf(std::vector<policy::Entry> entries) {
   return policy;
 }
 
-policy::Entry Limit(uint64_t ingress) {
-  return Entry("BandwidthLimit/all",
-               policy::BandwidthLimit{.pod_ingress = units::BitRate(ingress)});
+policy::Entry Limit(BitRate ingress) {
+  return Entry("BandwidthLimit/all", policy::BandwidthLimit{.pod_ingress = ingress});
 }
 
 policy::Entry Budget(bool shadow = false) {
   return Entry("BandwidthBudget/web", policy::BandwidthBudget{.teams = {},
-                                                              .floor = units::BitRate(2 * kMbit),
+                                                              .floor = 2 * kMbit,
                                                               .refresh = absl::Seconds(5),
                                                               .hold = absl::Seconds(300),
                                                               .half_life = absl::Seconds(30),
@@ -91,8 +94,8 @@ class ShapingTest : public testing::Test {
     return pod;
   }
   // Returns the rates of the classes of pods' whole links, in the order of their links.
-  std::vector<uint64_t> LinkRates() const {
-    std::vector<uint64_t> rates;
+  std::vector<ByteRate> LinkRates() const {
+    std::vector<ByteRate> rates;
     for (const ShapedFlow& flow : shaper_.tables().flows) {
       if (flow.scope != kWholeLink) continue;
       for (const ShapeClass& one : shaper_.tables().trees[1]) {
@@ -102,18 +105,18 @@ class ShapingTest : public testing::Test {
     return rates;
   }
 
-  // Returns the rate of the only leaf towards the pod; 0: there is none.
-  uint64_t LeafRate() const {
+  // Returns the rate of the only leaf towards the pod; zero: there is none.
+  ByteRate LeafRate() const {
     for (const ShapedFlow& flow : shaper_.tables().flows) {
       if (flow.direction != TrafficDirection::kIngress) continue;
       for (const ShapeClass& one : shaper_.tables().trees[0]) {
         if (one.id == flow.class_id) return one.ceil;
       }
     }
-    return 0;
+    return {};
   }
 
-  void Grant(uint64_t rate, uint64_t sequence = 1) {
+  void Grant(BitRate rate, uint64_t sequence = 1) {
     ASSERT_FALSE(server_.budget_reports.empty());
     shaping_->OnGrants({.sequence = sequence,
                         .answers = server_.budget_reports.back().sequence,
@@ -125,21 +128,21 @@ class ShapingTest : public testing::Test {
   }
 
   // Lets the first pod get so many bits.
-  void Use(uint64_t bits) {
-    used_bytes_ += bits / 8;
+  void Use(units::BitCount bits) {
+    used_ += units::ToBytes(bits);
     for (const ShapedFlow& flow : shaper_.tables().flows) {
       if (flow.direction != TrafficDirection::kIngress || flow.host_index != kLink) continue;
       shaper_.Count(ShapedFlowReading{.host_index = flow.host_index,
                                       .scope = flow.scope,
                                       .direction = flow.direction,
-                                      .bytes = used_bytes_});
-      shaper_.Count(ShapeClassReading{
-          .direction = flow.direction, .id = flow.class_id, .sent_bytes = used_bytes_});
+                                      .offered = used_});
+      shaper_.Count(
+          ShapeClassReading{.direction = flow.direction, .id = flow.class_id, .sent = used_});
     }
   }
 
   os::SimClock clock_;
-  uint64_t used_bytes_ = 0;
+  ByteCount used_;
   FakeShaper shaper_;
   FakeServerLink server_;
   testing_support::RecordingLog log_;
@@ -158,7 +161,7 @@ TEST_F(ShapingTest, PodsThatNothingLimitsMakeNoWork) {
   ASSERT_TRUE(Put({}).ok());
   shaping_->Start({});
   EXPECT_TRUE(shaping_->Attach(Pod()).ok());
-  shaping_->Detach(Pod().host_link);
+  ASSERT_TRUE(shaping_->Detach(Pod().host_link).ok());
   EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
 }
 
@@ -201,7 +204,7 @@ TEST_F(ShapingTest, APodThatHasGoneHasNoFlowSoonAfter) {
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
   shaping_->Start({Pod(), Pod(12)});
   EXPECT_EQ(shaper_.tables().flows.size(), 2U);
-  shaping_->Detach("spk12");
+  ASSERT_TRUE(shaping_->Detach("spk12").ok());
   Run(absl::Seconds(2));
   EXPECT_EQ(shaper_.tables().flows.size(), 1U);
 }
@@ -231,9 +234,9 @@ TEST_F(ShapingTest, AKernelThatLacksItIsAskedOnceAMinute) {
 TEST_F(ShapingTest, ABrokenPolicyIsRefusedAndTheOneBeforeStays) {
   shaping_->Start({Pod()});
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
-  const absl::Status refused = Put({Entry(
-      "BandwidthLimit/all",
-      policy::BandwidthLimit{.teams = {"nobody"}, .pod_ingress = units::BitRate(10 * kMbit)})});
+  const absl::Status refused =
+      Put({Entry("BandwidthLimit/all",
+                 policy::BandwidthLimit{.teams = {"nobody"}, .pod_ingress = 10 * kMbit})});
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
 }
@@ -280,14 +283,14 @@ TEST_F(ShapingTest, LooksSoonAtWhatALargerGrantHasChanged) {
   Run(absl::Seconds(3));
   ASSERT_EQ(server_.budget_reports.size(), 1U);
   Grant(50 * kMbit);
-  Use(20 * kMbit);
+  Use(units::BitCount(20'000'000));
   Run(absl::Milliseconds(300));
   ASSERT_EQ(server_.budget_reports.size(), 2U);
   EXPECT_GT(server_.budget_reports[1].uses[0].demand, 60 * kMbit) << "20 Mbit in 0.3 s";
   // The part that it does not use of it is told as soon as it shows.
   Run(absl::Seconds(4));
   ASSERT_EQ(server_.budget_reports.size(), 3U);
-  EXPECT_EQ(server_.budget_reports[2].uses[0].demand, 0U);
+  EXPECT_EQ(server_.budget_reports[2].uses[0].demand, BitRate());
 }
 
 TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
@@ -295,12 +298,12 @@ TEST_F(ShapingTest, WhatChangesOftenDoesNotPutOffTheLooks) {
   shaping_->Start({Pod()});
   shaping_->OnStream();
   Run(absl::Seconds(1));
-  Use(100 * kMbit);
+  Use(units::BitCount(100'000'000));
   for (uint32_t i = 0; i < 4; ++i) {
     EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1 + i)).ok());
     Run(absl::Milliseconds(500));
   }
-  EXPECT_GT(shaping_->state().grants[0].demand, 0U);
+  EXPECT_GT(shaping_->state().grants[0].demand, BitRate());
 }
 
 TEST_F(ShapingTest, ANodeWithoutBudgetsSaysSoOnceAStream) {
@@ -338,7 +341,7 @@ TEST_F(ShapingTest, WithoutTheServerAGrantIsHeldThenHalvedDownToTheFloor) {
 TEST_F(ShapingTest, AShadowBudgetHoldsNothingBackAndReports) {
   ASSERT_TRUE(Put({Budget(/*shadow=*/true)}).ok());
   shaping_->Start({Pod()});
-  EXPECT_EQ(LeafRate(), 0U);
+  EXPECT_EQ(LeafRate(), ByteRate());
   shaping_->OnStream();
   Run(absl::Seconds(1));
   ASSERT_EQ(server_.budget_reports.size(), 1U);
@@ -356,9 +359,8 @@ TEST_F(ShapingTest, LearnedAddressesAreShapedAsTheirGroup) {
   ASSERT_TRUE(Put({Entry("DestinationGroup/data",
                          policy::DestinationGroup{.cidrs = policy::Blocks({"192.0.2.0/24"}),
                                                   .names = {"data.example"}}),
-                   Entry("BandwidthLimit/data",
-                         policy::BandwidthLimit{.destination_group = "data",
-                                                .pod_ingress = units::BitRate(10 * kMbit)})})
+                   Entry("BandwidthLimit/data", policy::BandwidthLimit{.destination_group = "data",
+                                                                       .pod_ingress = 10 * kMbit})})
                   .ok());
   shaping_->Start({Pod()});
   ASSERT_EQ(shaping_->rules().host_names().size(), 1U);
@@ -374,12 +376,12 @@ TEST_F(ShapingTest, AWholeLinkIsLimitedWithoutAnyPolicy) {
   EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1)).ok());
   EXPECT_EQ(shaper_.applied(), 0U);
   EXPECT_TRUE(shaping_->Attach(LimitedPod()).ok());
-  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  EXPECT_EQ(LinkRates(), std::vector<ByteRate>{ByteRate(10'000'000)});
   // It is as it was for the next agent, who has the pods from the journal.
   Build();
   shaping_->Start({LimitedPod(), Pod(kLink + 1)});
-  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
-  shaping_->Detach(LimitedPod().host_link);
+  EXPECT_EQ(LinkRates(), std::vector<ByteRate>{ByteRate(10'000'000)});
+  ASSERT_TRUE(shaping_->Detach(LimitedPod().host_link).ok());
   Run(absl::Seconds(2));
   EXPECT_TRUE(shaper_.tables().flows.empty());
 }
@@ -390,13 +392,13 @@ TEST_F(ShapingTest, AnAddFailsWhoseLinkCannotBeLimited) {
   const absl::Status status = shaping_->Attach(LimitedPod());
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find("the kernel lacks devices of kind ifb"), std::string::npos);
-  shaping_->Detach(LimitedPod().host_link);
+  ASSERT_TRUE(shaping_->Detach(LimitedPod().host_link).ok());
   // A limit that only policy or an annotation says never fails an ADD.
   ASSERT_TRUE(Put({Limit(kMbit)}).ok());
   EXPECT_TRUE(shaping_->Attach(Pod()).ok());
   shaper_.Break(absl::OkStatus());
   EXPECT_TRUE(shaping_->Attach(LimitedPod(kLink + 1)).ok());
-  EXPECT_EQ(LinkRates(), std::vector<uint64_t>{10 * kMbit});
+  EXPECT_EQ(LinkRates(), std::vector<ByteRate>{ByteRate(10'000'000)});
 }
 
 }  // namespace

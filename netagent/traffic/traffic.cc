@@ -52,6 +52,7 @@ Traffic::Traffic(Settings settings, const Edges& edges)
       routes_(edges.routes),
       clock_(edges.clock),
       log_(edges.log),
+      begin_egress_(edges.begin_egress),
       put_gateway_routes_(edges.put_gateway_routes),
       read_obstacles_(edges.read_obstacles),
       read_shares_(edges.read_shares),
@@ -62,7 +63,7 @@ absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
   ASSIGN_OR_RETURN(next.classes, ClassMap::Compile(policy, groups_));
   RETURN_IF_ERROR(CheckWayToServer(next.classes));
   ASSIGN_OR_RETURN(const NodeNetwork network, routes_.Read(settings_.fast_path.uplink));
-  EgressSettings egress = settings_.egress;
+  EgressSettings egress = egress_;
   for (const NodeAddress& own : network.addresses) egress.own.insert(own.address);
   egress.platform_access = settings_.platform_access;
   ASSIGN_OR_RETURN(next.egress, EgressRules::Compile(policy, next.classes, healthy_, egress));
@@ -207,9 +208,9 @@ absl::Status Traffic::Put(Decision decision) {
   }
   in_force_ = std::move(decision);
   rules_made_with_ = made_with;
-  settings_.egress.tracked = settings_.egress.tracked || in_force_.egress->NeedsTracking();
-  settings_.egress.known_marks = in_force_.egress->GatewayMarks();
-  settings_.egress.known_tunnel_port = in_force_.egress->TunnelPort();
+  egress_.tracked = egress_.tracked || in_force_.egress->NeedsTracking();
+  egress_.known_marks = in_force_.egress->GatewayMarks();
+  egress_.known_tunnel_port = in_force_.egress->TunnelPort();
   for (const auto& [name, number] : in_force_.classes.groups()) groups_[name] = number;
   suspect_ = false;
   // Rules that cannot be read now are read by the next look.
@@ -264,6 +265,9 @@ std::string Traffic::WhyHold(const std::optional<Policy>& policy, const absl::St
 absl::Status Traffic::Start(const std::optional<Policy>& policy,
                             const std::vector<TrafficPod>& pods) {
   generation_.reset();
+  if (begin_egress_) {
+    ASSIGN_OR_RETURN(egress_, begin_egress_());
+  }
   LookForObstacles();
   ReadShares();
   ledger_ = TrafficLedger();
@@ -272,8 +276,8 @@ absl::Status Traffic::Start(const std::optional<Policy>& policy,
   ASSIGN_OR_RETURN(const Found found, FindTables());
   groups_ = found.labels.groups;
   // Rules of egress policies track connections, and these go on.
-  settings_.egress.tracked =
-      settings_.egress.tracked ||
+  egress_.tracked =
+      egress_.tracked ||
       std::any_of(found.rules.begin(), found.rules.end(), [](const nft::RuleReading& rule) {
         return rule.chain.compare(0, kEgressPrefix.size(), kEgressPrefix) == 0;
       });
@@ -329,7 +333,7 @@ absl::Status Traffic::Begin(Decision decision, const Found& found) {
 }
 
 absl::Status Traffic::Ready() const {
-  if (!held_.empty() && settings_.egress.tracked) {
+  if (!held_.empty() && egress_.tracked) {
     return absl::ResourceExhaustedError(fmt::format(
         "the egress policy that is in force is not known ({}): waiting for the server's", held_));
   }
@@ -428,11 +432,11 @@ absl::Status Traffic::OnGateways(std::set<GatewayEndpoint> healthy) {
 }
 
 absl::Status Traffic::OnIpMasq(std::optional<IpMasqConfig> ip_masq) {
-  if (ip_masq == settings_.egress.ip_masq) return absl::OkStatus();
-  std::swap(ip_masq, settings_.egress.ip_masq);
+  if (ip_masq == egress_.ip_masq) return absl::OkStatus();
+  std::swap(ip_masq, egress_.ip_masq);
   if (!held_.empty()) return absl::OkStatus();
   const absl::Status status = OnPolicy(in_force_.policy);
-  if (!status.ok()) std::swap(ip_masq, settings_.egress.ip_masq);
+  if (!status.ok()) std::swap(ip_masq, egress_.ip_masq);
   return status;
 }
 

@@ -41,6 +41,9 @@ class Traffic : public PodTraffic {
     NodeRoutes& routes;
     const os::Clock& clock;
     telemetry::Log& log;
+    // Reads what the node's own configuration and the last agent say of egress; Start() calls it
+    // first. Empty: they say nothing.
+    std::function<absl::StatusOr<EgressSettings>()> begin_egress = {};
     // Makes the routes that packets with a gateway's mark take, before rules give any that mark.
     std::function<absl::Status(const EgressRules&)> put_gateway_routes = {};
     FastPath* fast_path = nullptr;  // The fast path; null: nothing is fast.
@@ -53,7 +56,6 @@ class Traffic : public PodTraffic {
     std::function<std::optional<ConnectionShares>()> read_shares = {};
   };
   struct Settings {
-    EgressSettings egress;
     FastPathSettings fast_path;
     PlatformAccess platform_access = PlatformAccess::kClosed;
     bool require_policy = false;  // Whether no pod is attached before a policy is known.
@@ -64,13 +66,11 @@ class Traffic : public PodTraffic {
   // Borrows the edges.
   Traffic(Settings settings, const Edges& edges);
 
-  // Sets what the node's own configuration says of egress. Must be called before Start().
-  void UseEgress(EgressSettings settings) { settings_.egress = std::move(settings); }
-
   // Takes over what the kernel has: counters go on. Where `policy` is not known (nothing: it cannot
   // be read; version 0 although the rules in force are some policy's) or is refused, the rules that
   // are in force stay as they are until OnPolicy() brings one that compiles; where no rules are in
-  // force, those of no policy are put in place. Errors: those of Attach(); call it again.
+  // force, those of no policy are put in place. Errors: those of Attach() and
+  // Edges::begin_egress; call it again.
   absl::Status Start(const std::optional<Policy>& policy, const std::vector<TrafficPod>& pods);
   // Returns whether the rules of a policy that is not known are in force.
   bool holds_unknown_rules() const { return !held_.empty(); }
@@ -189,6 +189,7 @@ class Traffic : public PodTraffic {
   NodeRoutes& routes_;
   const os::Clock& clock_;
   telemetry::Log& log_;
+  const std::function<absl::StatusOr<EgressSettings>()> begin_egress_;
   const std::function<absl::Status(const EgressRules&)> put_gateway_routes_;
   const std::function<absl::StatusOr<FastPathObstacles>()> read_obstacles_;
   absl::Time next_obstacles_ = absl::InfinitePast();
@@ -196,6 +197,7 @@ class Traffic : public PodTraffic {
   std::optional<ConnectionShares> shares_;
   OverShare over_;
 
+  EgressSettings egress_;
   std::set<GatewayEndpoint> healthy_;
   Decision in_force_;
   TrafficLedger ledger_;

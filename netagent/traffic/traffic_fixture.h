@@ -55,8 +55,7 @@ class TrafficTest : public testing::Test {
 
   // Begins another agent over the same kernel.
   void Begin(bool fast = false, bool require_policy = false) {
-    traffic_.emplace(Traffic::Settings{.egress = {},
-                                       .fast_path = {.uplink = "nic0", .wanted = fast},
+    traffic_.emplace(Traffic::Settings{.fast_path = {.uplink = "nic0", .wanted = fast},
                                        .require_policy = require_policy,
                                        .server_addresses =
                                            [] { return std::vector<ip::Address>{A("10.5.0.1")}; }},

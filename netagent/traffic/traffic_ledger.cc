@@ -7,14 +7,14 @@
 namespace spoke::netagent {
 namespace {
 
-void Add(const Volume& more, Volume& sum) {
+void Add(const TrafficCount& more, TrafficCount& sum) {
   sum.sent += more.sent;
   sum.received += more.received;
   sum.sent_packets += more.sent_packets;
   sum.received_packets += more.received_packets;
 }
 
-Volume VolumeOf(Direction direction, uint64_t packets, uint64_t bytes) {
+TrafficCount VolumeOf(Direction direction, uint64_t packets, uint64_t bytes) {
   if (direction == Direction::kSent) return {.sent = bytes, .sent_packets = packets};
   return {.received = bytes, .received_packets = packets};
 }
@@ -30,11 +30,11 @@ void PutOwners(const TrafficPod& pod, AddressOwners& owners) {
   for (const ip::Address& address : pod.addresses) owners[address] = pod.pod_namespace;
 }
 
-void AddAll(const VolumeByClass& more, VolumeByClass& sum) {
+void AddAll(const CountByClass& more, CountByClass& sum) {
   for (const auto& [name, volume] : more) Add(volume, sum[name]);
 }
 
-using VolumesByAddress = std::map<ip::Address, VolumeByClass>;
+using VolumesByAddress = std::map<ip::Address, CountByClass>;
 
 // Returns what the sets and the fast path have counted, by address.
 VolumesByAddress CountedByAddress(const TrafficReadings& readings,
@@ -60,8 +60,8 @@ VolumesByAddress CountedByAddress(const TrafficReadings& readings,
 }
 
 // Returns what was counted for all addresses of the pod, which are gone from `counted` then.
-VolumeByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
-  VolumeByClass volumes;
+CountByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
+  CountByClass volumes;
   for (const ip::Address& address : pod.addresses) {
     const auto at = counted.find(address);
     if (at == counted.end()) continue;
@@ -79,9 +79,9 @@ std::string NameOfText(const std::string& text, const std::map<std::string, Clas
   return ClassName(number, groups);
 }
 
-VolumeByClass HostVolumes(const std::vector<nft::ElementReading>& elements, Direction direction,
-                          const std::map<std::string, ClassNumber>& groups) {
-  VolumeByClass volumes;
+CountByClass HostVolumes(const std::vector<nft::ElementReading>& elements, Direction direction,
+                         const std::map<std::string, ClassNumber>& groups) {
+  CountByClass volumes;
   for (const nft::ElementReading& element : elements) {
     const auto number = NumberOfKey(element.element.key);
     if (!number) continue;
@@ -192,7 +192,7 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
                                    bool is_scrape) {
   TrafficTotals totals;
   VolumesByAddress counted = CountedByAddress(readings, groups);
-  const auto add_pod = [&](const TrafficPod& pod, bool ended, VolumeByClass volumes) {
+  const auto add_pod = [&](const TrafficPod& pod, bool ended, CountByClass volumes) {
     totals.pods.push_back({.pod_namespace = pod.pod_namespace,
                            .pod_name = pod.pod_name,
                            .pod_uid = pod.pod_uid,
@@ -200,7 +200,7 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
                            .volumes = std::move(volumes)});
   };
   const auto add_counting = [&](const TrafficPod& pod, bool ended) {
-    VolumeByClass volumes = TakeVolumes(pod, counted);
+    CountByClass volumes = TakeVolumes(pod, counted);
     AddAll(volumes, totals.namespaces[pod.pod_namespace]);
     add_pod(pod, ended, std::move(volumes));
   };
@@ -219,7 +219,7 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
     Add(VolumeOf(parsed->direction, counter.packets, counter.bytes),
         totals.namespaces[parsed->pod_namespace][NameOfText(parsed->class_text, groups)]);
   }
-  VolumeByClass& forward = totals.node["forward"];
+  CountByClass& forward = totals.node["forward"];
   for (const auto& [name, classes] : totals.namespaces) {
     for (const auto& [class_name, volume] : classes) Add(volume, forward[class_name]);
   }

@@ -72,7 +72,7 @@ class TrafficLedger {
     absl::Time at;
     int reads = 0;
     // The volumes that it counted, once it is settled.
-    std::optional<VolumeByClass> settled = std::nullopt;
+    std::optional<CountByClass> settled = std::nullopt;
   };
 
   std::map<std::string, TrafficPod> live_;

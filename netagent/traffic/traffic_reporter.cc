@@ -17,7 +17,7 @@ uint64_t Outside(const PodTotals& pod) {
   return sum;
 }
 
-void AddTo(node_api::VolumeByClass& sum, const VolumeByClass& volumes) {
+void AddTo(node_api::VolumeByClass& sum, const CountByClass& volumes) {
   for (const auto& [traffic_class, volume] : volumes) {
     node_api::Volume& to = sum[traffic_class];
     to.sent += volume.sent;

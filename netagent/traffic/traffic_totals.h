@@ -11,24 +11,25 @@
 
 namespace spoke::netagent {
 
-struct Volume {
+// What was counted of one class: more than node_api::Volume, which is what the server is told.
+struct TrafficCount {
   uint64_t sent = 0;      // Bytes sent, as the pods (or the node itself) see it.
   uint64_t received = 0;  // Bytes received.
   uint64_t sent_packets = 0;
   uint64_t received_packets = 0;
 
-  bool operator==(const Volume&) const = default;
+  bool operator==(const TrafficCount&) const = default;
 };
 
-// Volumes by the class's name: "cluster", "internet", "group:NAME".
-using VolumeByClass = std::map<std::string, Volume>;
+// Counts by the class's name: "cluster", "internet", "group:NAME".
+using CountByClass = std::map<std::string, TrafficCount>;
 
 struct PodTotals {
   std::string pod_namespace;
   std::string pod_name;
   std::string pod_uid;
   bool ended = false;  // Whether the pod has ended; it is kept a while after its end.
-  VolumeByClass volumes;
+  CountByClass volumes;
 
   bool operator==(const PodTotals&) const = default;
 };
@@ -36,11 +37,11 @@ struct PodTotals {
 // The totals of a node. None of the sums ever falls while `epoch` is the same, whatever becomes of
 // pods, policy and agent.
 struct TrafficTotals {
-  std::map<std::string, VolumeByClass> namespaces;  // By namespace, pods that have ended included.
+  std::map<std::string, CountByClass> namespaces;  // By namespace, pods that have ended included.
   std::vector<PodTotals> pods;
   // The node's own volumes, by hook: "forward" is what pods sent and received, "input" and "output"
   // what the node itself did (there, only received or only sent).
-  std::map<std::string, VolumeByClass> node;
+  std::map<std::string, CountByClass> node;
   struct Dropped {
     uint64_t packets = 0;
     uint64_t bytes = 0;

@@ -7,7 +7,7 @@
 #include "lib/node_api/messages.h"
 #include "lib/os/file.h"
 #include "netagent/cni/cni_messages.h"
-#include "netagent/journal/journal_codec.h"
+#include "netagent/journal/journal.h"
 #include "proto/spoke/v1/node.pb.h"
 #include "tests/compat/samples.h"
 
@@ -98,7 +98,7 @@ TEST(Golden, TheAgentTakesAnAddOfThePlugin) {
   EXPECT_EQ(message.plugin_version(), "0.1.0");
   const netagent::Assignment request = netagent::AssignmentOf(message).value();
   EXPECT_EQ(request.key, (netagent::AttachmentKey{"c0ffee", "eth0"}));
-  EXPECT_EQ(request.pod, (netagent::PodReference{"ns", "pod", "uid"}));
+  EXPECT_EQ(request.pod, (cni::PodReference{"ns", "pod", "uid"}));
   EXPECT_EQ(request.attempt, 7U);
   EXPECT_EQ(request.netns_path, "/run/netns/cni-1");
   EXPECT_EQ(request.network, "spoke");

@@ -6,7 +6,7 @@
 #include "fmt/core.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/os/file.h"
-#include "netagent/journal/journal_codec.h"
+#include "netagent/journal/journal.h"
 #include "tests/compat/samples.h"
 
 int main(int argc, char** argv) {

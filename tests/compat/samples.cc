@@ -24,7 +24,8 @@ netagent::Assignment AssignmentSample() {
           .options = {.pod_mac = Mac("02:00:5e:00:53:01"),
                       .mtu = 1400,
                       .ordinal = 1,
-                      .bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000}}};
+                      .bandwidth = {units::BitRate(1'000'000), units::BitCount(2'000'000),
+                                    units::BitRate(3'000'000), units::BitCount(4'000'000)}}};
 }
 
 }  // namespace
@@ -162,7 +163,8 @@ std::string CniRequestBytes() {
   request.options.mac = "02:00:5e:00:53:01";
   request.options.addresses = {"10.1.0.5"};
   request.options.mtu = 1400;
-  request.options.bandwidth = {1'000'000, 2'000'000, 3'000'000, 4'000'000};
+  request.options.bandwidth = {units::BitRate(1'000'000), units::BitCount(2'000'000),
+                               units::BitRate(3'000'000), units::BitCount(4'000'000)};
   request.options.internet = {units::BitRate(5'000'000), units::BitRate(6'000'000), 7};
   request.plugin_version = "0.1.0";
   return cni::EncodeRequest(request);

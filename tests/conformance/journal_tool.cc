@@ -13,7 +13,6 @@
 #include "lib/os/file.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/journal/journal.h"
-#include "netagent/journal/journal_codec.h"
 #include "nlohmann/json.hpp"
 
 namespace spoke::netagent {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "cni-plugin/agent/request.h"
-#include "cni-plugin/config.h"
 #include "cni-plugin/json/json.h"
 #include "cni-plugin/result.h"
 #include "lib/base/check.h"

@@ -6,7 +6,7 @@
 
 #include "lib/base/check.h"
 #include "netagent/attach/assignments.h"
-#include "netagent/journal/journal_codec.h"
+#include "netagent/journal/journal.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using spoke::netagent::Event;

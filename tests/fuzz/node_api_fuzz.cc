@@ -86,11 +86,11 @@ class Server {
     }
     for (int i = 1; i <= 3; ++i) {
       const absl::Time now = start + i * absl::Seconds(1);
-      uint64_t granted = 0;
+      units::BitRate granted;
       for (const auto& [node, grants] : book.Decide(now)) {
         for (const auto& grant : grants.grants) granted += grant.rate;
       }
-      CHECK(granted <= spec.capacity.count(), "grants are of the capacity");
+      CHECK(granted <= spec.capacity, "grants are of the capacity");
       book.OnReport(1, report, now);
       book.Standings(now);
       book.NodesOf("b", "*", now);
@@ -193,14 +193,14 @@ class Agent {
       CHECK(grant.rate <= node_api::kMaxGrantedRate, "no grant is absurd");
       budgets.push_back({.name = grant.budget,
                          .teams = {},
-                         .floor = 1000,
+                         .floor = units::BitRate(1000),
                          .hold = absl::Minutes(5),
                          .half_life = absl::Seconds(30)});
       here.emplace_back(grant.budget, grant.team);
     }
     for (const netagent::GrantInForce& held :
          holder.At(sent + absl::Hours(24 * 365), budgets, here)) {
-      CHECK(held.rate <= 1000, "without the server a grant decays to the floor");
+      CHECK(held.rate <= units::BitRate(1000), "without the server a grant decays to the floor");
     }
   }
   static void Take(const node_api::Forecast& forecast) {

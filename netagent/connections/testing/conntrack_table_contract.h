@@ -218,7 +218,7 @@ TEST_P(ConntrackTableContract, CutsWhatThePolicyDoesNotAdmitAndNothingElse) {
   for (const auto* const list : {&of_peers, &dropped, &others}) {
     for (const Connection& connection : *list) world_->Track(connection);
   }
-  const CutCount found{.connections = 11, .peer_spoke = 5, .egress = 2};
+  const CutsByRule found{.connections = 11, .peer_spoke = 5, .egress = 2};
   EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCount),
             (ConntrackTable::CutOutcome{.found = found}));
   EXPECT_EQ(world_->Tracked().size(), 12U) << "counting cuts nothing";

@@ -59,6 +59,12 @@ absl::StatusOr<PodSide> FakeKernel::ReadPod(const AttachSpec& spec, int pod_netn
   return links_.at(spec.host_link).pod;
 }
 
+uint32_t FakeKernel::IndexOf(const std::string& host_link) const {
+  absl::MutexLock lock(&mutex_);
+  const auto link = links_.find(host_link);
+  return link == links_.end() ? 0 : static_cast<uint32_t>(link->second.host.index);
+}
+
 HostSide FakeKernel::Recall(const std::string& host_link) const {
   absl::MutexLock lock(&mutex_);
   const auto link = links_.find(host_link);

@@ -38,7 +38,7 @@ void ApplyToHost(const AttachSpec& spec, const LinkOperation& operation, HostSid
       host.mtu = operation.mtu;
       break;
     case Part::kIngressLimit:
-      host.limit_bps = IngressRateOf(spec);
+      host.limit = IngressRateOf(spec);
       break;
     case Part::kHostUp:
       host.up = true;

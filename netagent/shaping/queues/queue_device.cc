@@ -26,24 +26,26 @@ namespace {
 // queue.
 constexpr uint32_t kQueueLength = 1000;
 
+// Returns a size of a class as the kernel has it: CheckShapingTables() has found it to fit.
+uint32_t Size32(units::ByteCount size) { return static_cast<uint32_t>(size.count()); }
+
 netlink::HtbClass ToNetlink(const ShapeClass& wanted, int32_t link) {
   return {.link = link,
           .id = claims::kTreeHandle + wanted.id,
           .parent = claims::kTreeHandle + wanted.parent,
-          .rate = wanted.rate,
-          .ceil = wanted.ceil,
-          .burst = wanted.burst,
-          .quantum = wanted.quantum};
+          .rate = wanted.rate.count(),
+          .ceil = wanted.ceil.count(),
+          .burst = Size32(wanted.burst),
+          .quantum = Size32(wanted.quantum)};
 }
 
 ShapeClass FromNetlink(const netlink::HtbClass& htb) {
   return {.id = static_cast<ShapeClassId>(TC_H_MIN(htb.id)),
           .parent = static_cast<ShapeClassId>(TC_H_MIN(htb.parent)),
-          .rate = htb.rate,
-          .ceil = htb.ceil,
-          .burst = htb.burst,
-          .quantum = htb.quantum,
-          .queue = 0};
+          .rate = units::ByteRate(htb.rate),
+          .ceil = units::ByteRate(htb.ceil),
+          .burst = units::ByteCount(htb.burst),
+          .quantum = units::ByteCount(htb.quantum)};
 }
 
 // Sends one request, whose refusal as unknown or impossible means that the kernel lacks `what`.
@@ -71,7 +73,7 @@ absl::Status ReadTree(netlink::Socket& socket, QueueDevice& device) {
   for (const netlink::HtbClassReading& reading : classes) {
     ShapeClass one = FromNetlink(reading.htb);
     const auto limit = limits.find(reading.htb.id);
-    if (limit != limits.end()) one.queue = limit->second;
+    if (limit != limits.end()) one.queue = units::ByteCount(limit->second);
     device.classes.push_back(one);
   }
   ASSIGN_OR_RETURN(const auto filters,
@@ -185,7 +187,7 @@ absl::Status SetClasses(netlink::Socket& socket, const QueueDevice& device,
     const netlink::HtbClass htb = ToNetlink(change.wanted, device.index);
     if (change.set_class) requests.push_back(netlink::SetHtbClass(htb));
     if (change.set_queue) {
-      requests.push_back(netlink::SetByteFifo(device.index, htb.id, change.wanted.queue));
+      requests.push_back(netlink::SetByteFifo(device.index, htb.id, Size32(change.wanted.queue)));
     }
   }
   return SendAll(socket, requests);
@@ -211,10 +213,10 @@ absl::StatusOr<std::vector<ShapeClassReading>> ReadClasses(netlink::Socket& sock
   for (const netlink::HtbClassReading& one : classes) {
     readings.push_back({.direction = direction,
                         .id = static_cast<ShapeClassId>(TC_H_MIN(one.htb.id)),
-                        .sent_bytes = one.sent_bytes,
+                        .sent = units::ByteCount(one.sent_bytes),
                         .dropped_packets = one.dropped_packets,
                         .overlimits = one.overlimits,
-                        .backlog_bytes = one.backlog_bytes});
+                        .backlog = units::ByteCount(one.backlog_bytes)});
   }
   return readings;
 }

@@ -316,7 +316,7 @@ absl::StatusOr<std::vector<ShapedFlowReading>> ShapeMaps::ReadFlows() const {
         .host_index = key.link, .scope = key.scope, .direction = key.direction};
     for (const spoke_offered& one : all) {
       reading.packets += one.packets;
-      reading.bytes += one.bytes;
+      reading.offered += units::ByteCount(one.bytes);
       reading.connections += one.connections;
       reading.refused_connections += one.refused;
     }

@@ -25,15 +25,18 @@ INSTANTIATE_TEST_SUITE_P(Fake, ShaperContract,
 TEST(FakeShaper, CountsWhatATestSays) {
   FakeShaper shaper;
   ShapingTables tables;
-  tables.trees[0] = {{.id = 2, .rate = 1, .ceil = 1, .queue = 1}};
+  tables.trees[0] = {{.id = 2,
+                      .rate = units::ByteRate(1),
+                      .ceil = units::ByteRate(1),
+                      .queue = units::ByteCount(1)}};
   tables.flows = {{.host_index = 7, .class_id = 2}};
   ASSERT_TRUE(shaper.Apply(tables).ok());
-  shaper.Count(ShapeClassReading{.id = 2, .sent_bytes = 100});
-  shaper.Count(ShapedFlowReading{.host_index = 7, .bytes = 300});
-  tables.trees[0][0].rate = tables.trees[0][0].ceil = 5;
+  shaper.Count(ShapeClassReading{.id = 2, .sent = units::ByteCount(100)});
+  shaper.Count(ShapedFlowReading{.host_index = 7, .offered = units::ByteCount(300)});
+  tables.trees[0][0].rate = tables.trees[0][0].ceil = units::ByteRate(5);
   ASSERT_TRUE(shaper.Apply(tables).ok());
-  EXPECT_EQ(shaper.Read()->classes.at(0).sent_bytes, 100U);
-  EXPECT_EQ(shaper.Read()->flows.at(0).bytes, 300U);
+  EXPECT_EQ(shaper.Read()->classes.at(0).sent, units::ByteCount(100));
+  EXPECT_EQ(shaper.Read()->flows.at(0).offered, units::ByteCount(300));
   tables.flows.clear();
   tables.trees[0].clear();
   ASSERT_TRUE(shaper.Apply(tables).ok());

@@ -43,15 +43,15 @@ class ShaperContract : public ::testing::TestWithParam<MakeShaperWorld> {
   static ShapeClass Inner(ShapeClassId id, ShapeClassId parent) {
     return {.id = id,
             .parent = parent,
-            .rate = 12'500'000,
-            .ceil = 12'500'000,
-            .burst = 125'000,
-            .quantum = 100'000};
+            .rate = units::ByteRate(12'500'000),
+            .ceil = units::ByteRate(12'500'000),
+            .burst = units::ByteCount(125'000),
+            .quantum = units::ByteCount(100'000)};
   }
   static ShapeClass Leaf(ShapeClassId id, ShapeClassId parent, uint64_t rate = 1'250'000) {
     ShapeClass leaf = Inner(id, parent);
-    leaf.rate = rate;
-    leaf.queue = 62'500;
+    leaf.rate = units::ByteRate(rate);
+    leaf.queue = units::ByteCount(62'500);
     return leaf;
   }
 
@@ -130,8 +130,8 @@ TEST_P(ShaperContract, EveryChangeIsReached) {
   ExpectApplied({});
   ExpectApplied(Tables());
   ShapingTables tables = Tables();
-  tables.trees[0][1].rate *= 2;
-  tables.trees[0][1].queue *= 2;
+  tables.trees[0][1].rate = 2 * tables.trees[0][1].rate;
+  tables.trees[0][1].queue = 2 * tables.trees[0][1].queue;
   tables.buckets[0].per_second = 20;
   ExpectApplied(tables);
   // A team comes between the top and a pod.
@@ -164,7 +164,7 @@ TEST_P(ShaperContract, WhatCannotBeIsRefusedAndChangesNothing) {
   tables.flows[0].class_id = 0x77;
   expect_refused(tables);
   tables = Tables();
-  tables.trees[0].back().queue = 0;
+  tables.trees[0].back().queue = {};
   expect_refused(tables);
   tables = Tables();
   for (uint32_t i = 0; i < kMaxShapedPrefixes; ++i) {

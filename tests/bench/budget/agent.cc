@@ -88,12 +88,13 @@ node_api::BudgetReport Agent::Report(absl::Duration elapsed) {
   node_api::BudgetReport report{.sequence = ++reports_, .applied = holder_->applied()};
   const std::vector<TeamHold> holds = holder_->At(Local(elapsed), policy_, here_);
   for (size_t i = 0; i < holds.size(); ++i) {
-    node_api::BudgetUse use{.budget = kBudget, .team = holds[i].team, .held = holds[i].held};
+    node_api::BudgetUse use{
+        .budget = kBudget, .team = holds[i].team, .held = units::BitRate(holds[i].held)};
     if (i < loads_.size()) {
-      use.usage = static_cast<uint64_t>(loads_[i].Use());
+      use.usage = units::BitRate(static_cast<uint64_t>(loads_[i].Use()));
       loads_[i].told = loads_[i].demand;
-      use.demand = static_cast<uint64_t>(loads_[i].demand);
-      use.throttled = static_cast<uint64_t>(loads_[i].options - loads_[i].Use());
+      use.demand = units::BitRate(static_cast<uint64_t>(loads_[i].demand));
+      use.throttled = units::BitRate(static_cast<uint64_t>(loads_[i].options - loads_[i].Use()));
     }
     report.uses.push_back(use);
   }

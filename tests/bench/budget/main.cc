@@ -55,10 +55,10 @@ std::vector<double> MeasureAllocation(const Options& options) {
   double used = 0;
   for (uint32_t round = 0; round <= options.rounds; ++round) {
     const double before = CpuSeconds();
-    const auto allocations = ipam::Allocate(spec, sum / 2, demands);
+    const auto allocations = ipam::Allocate(spec, units::FractionalBitRate(sum / 2), demands);
     const double after = CpuSeconds();
     used = 0;
-    for (const ipam::TeamAllocation& allocation : allocations) used += allocation.share;
+    for (const ipam::TeamAllocation& allocation : allocations) used += allocation.share.count();
     if (round > 0) took.push_back((after - before) * 1e3);  // The first round fills caches.
   }
   if (used > sum / 2) fmt::print(stderr, "spoke-bench-budget: more than the pool was divided\n");

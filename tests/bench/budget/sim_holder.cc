@@ -75,9 +75,9 @@ class SimHolder : public GrantHolder {
 
   static uint64_t RateOf(const Held& held, absl::Time now, const NodePolicy& policy) {
     const absl::Time decays = held.from + held.grant.duration + policy.hold;
-    if (now < decays) return held.grant.rate;
+    if (now < decays) return held.grant.rate.count();
     const int64_t halvings = (now - decays) / policy.half_life;
-    return halvings >= kHalvings ? 0 : held.grant.rate >> static_cast<unsigned>(halvings);
+    return halvings >= kHalvings ? 0 : held.grant.rate.count() >> static_cast<unsigned>(halvings);
   }
 
   uint64_t applied_ = 0;

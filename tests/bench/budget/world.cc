@@ -241,7 +241,7 @@ void World::Check(bool decided) {
   ++counts_.ticks;
   if (usable_ > bound_) ++counts_.over_capacity_ticks;
   if (book_ == nullptr || !decided) return;
-  const uint64_t committed = book_->Committed(kBudget, Now());
+  const uint64_t committed = book_->Committed(kBudget, Now()).count();
   if (committed <= spec_.capacity.count()) bound_ = spec_.capacity.count();
   if (committed > bound_) ++counts_.over_committed_ticks;
   if (usable_ > committed) ++counts_.below_usable_ticks;

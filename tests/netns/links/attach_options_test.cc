@@ -107,7 +107,8 @@ TEST_F(AttachOptionsTest, TheLaterInterfaceIsTheWayOutWhenTheFirstIsGone) {
 TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
   PodNetns pod;
   AttachOptions options;
-  options.bandwidth = {.ingress_rate = 10'000'000, .ingress_burst = 2'147'483'647};
+  options.bandwidth = {.ingress_rate = units::BitRate(10'000'000),
+                       .ingress_burst = units::BitCount(2'147'483'647)};
   const AttachSpec towards = Spec("eth0", {kFirstV4}, options);
   ASSERT_TRUE(Attach(*links_, towards, pod.fd()).ok());
   ASSERT_EQ(QdiscsOf(node_->socket(), towards.host_link).size(), 1U);
@@ -118,7 +119,7 @@ TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
   EXPECT_TRUE(QdiscsOf(pod.socket(), "eth0").empty());
 
   options.ordinal = 1;
-  options.bandwidth = {.egress_rate = 100'000'000'000};
+  options.bandwidth = {.egress_rate = units::BitRate(100'000'000'000)};
   const AttachSpec from = Spec("net1", {kSecondV4, kSecondV6}, options);
   ASSERT_TRUE(Attach(*links_, from, pod.fd()).ok());
   EXPECT_TRUE(QdiscsOf(node_->socket(), from.host_link).empty());
@@ -129,7 +130,7 @@ TEST_F(AttachOptionsTest, NothingLimitsAPodAtItsOwnEnd) {
 TEST_F(AttachOptionsTest, ALimitedPodGetsWhatItsRateGives) {
   PodNetns pod;
   AttachOptions options;
-  options.bandwidth = {.ingress_rate = 1'000'000};
+  options.bandwidth = {.ingress_rate = units::BitRate(1'000'000)};
   ASSERT_TRUE(Attach(*links_, Spec("eth0", {kFirstV4}, options), pod.fd()).ok());
   UdpSocket sender(node_->node(), kNodeV4);
   UdpSocket receiver(pod.netns(), kFirstV4);

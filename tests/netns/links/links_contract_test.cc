@@ -297,7 +297,8 @@ TEST_F(LinkRepairTest, WhatIsSomebodyElsesIsNeitherSeenNorTouched) {
 TEST_F(LinkRepairTest, RulesTablesAndLimitsAreMended) {
   AttachSpec spec = spec_;
   spec.ordinal = 1;
-  spec.bandwidth = {.ingress_rate = 80'000'000, .egress_rate = 40'000'000};
+  spec.bandwidth = {.ingress_rate = units::BitRate(80'000'000),
+                    .egress_rate = units::BitRate(40'000'000)};
   spec.source_tables = {{spec.addresses[0], claims::kFirstNicTable + 7}};
   const os::UniqueFd pod = world_->NewPodNetns();
   ASSERT_TRUE(Attach(links(), spec, pod.get()).ok());

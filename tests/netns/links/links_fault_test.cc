@@ -32,7 +32,8 @@ class LinksFaultTest : public NodeWorldTest {
     // An attachment with all there is.
     AttachOptions options;
     options.ordinal = 1;
-    options.bandwidth = {.ingress_rate = 100'000'000, .egress_rate = 10'000'000};
+    options.bandwidth = {.ingress_rate = units::BitRate(100'000'000),
+                         .egress_rate = units::BitRate(10'000'000)};
     spec_ = PlanAttach({"pod", "net1"}, {kV4, kV6}, 1450, options).value();
     const uint32_t table = links->SetNicTable(node_->nic().mac).value();
     spec_.source_tables = {{kV4, table}, {kV6, table}};

@@ -103,7 +103,7 @@ TEST_F(ShapingEscapeTest, APodThatOwnsItsNetworkKeepsToTheRateOfItsLink) {
     EXPECT_GT(got, 20 * 0.3);
   }
   EXPECT_GT(To(kClusterV4, Way::kDownload), 50) << "only what the pod sends is limited";
-  const uint64_t before = ClassRead(kOut, 0x20).sent_bytes;
+  const uint64_t before = ClassRead(kOut, 0x20).sent.count();
   // The causes are another rate, a repair, the next agent, and no limit any more.
   ASSERT_EQ(Run("tc class del dev spoke-out classid 5b0:20"), 0);
   EXPECT_GT(shaper_->Repair().value(), 0U);
@@ -120,7 +120,7 @@ TEST_F(ShapingEscapeTest, APodThatOwnsItsNetworkKeepsToTheRateOfItsLink) {
 
 TEST_F(ShapingEscapeTest, WhatAPodGetsIsLimitedAtTheNodesEnd) {
   AttachOptions options;
-  options.bandwidth = {.ingress_rate = 20'000'000};
+  options.bandwidth = {.ingress_rate = units::BitRate(20'000'000)};
   pod_ = Attach(8, options);
   TamperInPod();
   const double got = To(kClusterV4, Way::kDownload);
@@ -169,8 +169,8 @@ TEST_F(ShapingEscapeTest, APodThatTalksToItselfIsOfNoOtherClass) {
   ASSERT_EQ(client.Send("to myself"), 0);
   server.EchoOnce();
   EXPECT_EQ(client.Receive(), "to myself");
-  EXPECT_EQ(ClassRead(kIn, 0x10).sent_bytes, 0U);
-  EXPECT_GT(ClassRead(kOut, 0x20).sent_bytes, 0U);
+  EXPECT_EQ(ClassRead(kIn, 0x10).sent.count(), 0U);
+  EXPECT_GT(ClassRead(kOut, 0x20).sent.count(), 0U);
 }
 
 TEST_F(ShapingEscapeTest, AServiceWithAnOutsideEndpointIsOfTheInternet) {
@@ -205,13 +205,13 @@ TEST_F(ShapingEscapeTest, AClassThatThePodHasChosenIsForgotten) {
                         "tc qdisc add dev eth0 clsact && "
                         "tc filter add dev eth0 egress protocol all u32 match u32 0 0 classid 1:7"),
             0);
-  const uint64_t before = ClassRead(kIn, 0x10).sent_bytes;
+  const uint64_t before = ClassRead(kIn, 0x10).sent.count();
   UdpSocket server(pod_->netns.netns(), pod_->v4);
   UdpSocket client(other->netns.netns(), other->v4);
   client.Connect(pod_->v4, server.port());
   ASSERT_EQ(client.Send("from a neighbour"), 0);
   EXPECT_EQ(server.Receive(), "from a neighbour");
-  EXPECT_EQ(ClassRead(kIn, 0x10).sent_bytes, before);
+  EXPECT_EQ(ClassRead(kIn, 0x10).sent.count(), before);
 }
 
 TEST_F(ShapingEscapeTest, WhatIsSentWithoutAnAnswerWaitsToo) {
@@ -223,10 +223,10 @@ TEST_F(ShapingEscapeTest, WhatIsSentWithoutAnAnswerWaitsToo) {
   const std::string text(1400, 'x');
   const absl::Time end = absl::Now() + kWindow;
   while (absl::Now() < end) client.Send(text);
-  const uint64_t sent = ClassRead(kOut, 0x10).sent_bytes;
+  const uint64_t sent = ClassRead(kOut, 0x10).sent.count();
   EXPECT_GT(sent, 400'000U);
   EXPECT_LT(sent, 2'500'000U);  // A rate of 20 Mbit/s would be 1.3 MB.
-  EXPECT_GT(FlowRead(*pod_, kOut).bytes, 4 * sent);
+  EXPECT_GT(FlowRead(*pod_, kOut).offered.count(), 4 * sent);
 }
 
 TEST_F(ShapingEscapeTest, EachPacketIsCountedOnce) {
@@ -270,11 +270,11 @@ TEST_F(ShapingEscapeTest, TheWayOutOfTheNodeIsRepairedAndTakenOver) {
   ExpectFree(kServiceV4);
   EXPECT_EQ(shaper_->Repair().value(), 1U);
   EXPECT_EQ(shaper_->Repair().value(), 0U);
-  const uint64_t before = ClassRead(kOut, 0x10).sent_bytes;
+  const uint64_t before = ClassRead(kOut, 0x10).sent.count();
   Begin();
   MustApply(Limit(*pod_, 20));
   EXPECT_EQ(shaper_->Repair().value(), 0U);
-  EXPECT_GE(ClassRead(kOut, 0x10).sent_bytes, before);
+  EXPECT_GE(ClassRead(kOut, 0x10).sent.count(), before);
   ExpectHeld(kServiceV4, 20);
   // This is a default route that leads elsewhere, and back.
   ASSERT_EQ(Run("ip link add other type veth peer name far && ip link set other up && ip link set "

@@ -61,11 +61,11 @@ TEST_F(ShapingTest, WhatIsOfferedIsCountedAsItIsOnTheWire) {
   Mbit(*pod_, kInternetV4, Way::kUpload);
   const ShapedFlowReading flow = FlowRead(*pod_, kOut);
   const ShapeClassReading queue = ClassRead(kOut, 0x10);
-  const uint64_t sent = queue.sent_bytes;
+  const uint64_t sent = queue.sent.count();
   ASSERT_GT(sent, 10'000'000U);
   // All that was sent was offered; what was not was dropped, or waits.
-  EXPECT_GE(flow.bytes, sent);
-  EXPECT_LE(flow.bytes, sent + sent / 5);
+  EXPECT_GE(flow.offered.count(), sent);
+  EXPECT_LE(flow.offered.count(), sent + sent / 5);
   EXPECT_GT(flow.packets, sent / 1514);
   // iperf3's connection for control, and the one for data; maybe one asked twice.
   EXPECT_GE(flow.connections, 2U);
@@ -94,9 +94,9 @@ TEST_F(ShapingTest, ClusterTrafficSeesNothingOfIt) {
 TEST_F(ShapingTest, ANewRateIsInForceAtOnce) {
   MustApply(Limit(*pod_, 50));
   ExpectAbout(Mbit(*pod_, kInternetV4, Way::kDownload), 50);
-  const uint64_t before = ClassRead(kIn, 0x10).sent_bytes;
+  const uint64_t before = ClassRead(kIn, 0x10).sent.count();
   MustApply(Limit(*pod_, 20));
-  EXPECT_GE(ClassRead(kIn, 0x10).sent_bytes, before) << "the class is the same one";
+  EXPECT_GE(ClassRead(kIn, 0x10).sent.count(), before) << "the class is the same one";
   ExpectAbout(Mbit(*pod_, kInternetV4, Way::kDownload), 20);
 }
 
@@ -198,15 +198,15 @@ TEST_F(ShapingTest, APodDoesNotPassInVlansThatAreNone) {
 TEST_F(ShapingTest, TheNextAgentTakesOverWithoutTouchingCounters) {
   MustApply(Limit(*pod_, 50));
   Stream stream(node_->fabric(), *pod_, kInternetV4, Way::kDownload);
-  while (ClassRead(kIn, 0x10).sent_bytes < 1'000'000) {
+  while (ClassRead(kIn, 0x10).sent.count() < 1'000'000) {
   }
   const ShapedFlowReading flow = FlowRead(*pod_, kIn);
   Begin();
-  EXPECT_GE(ClassRead(kIn, 0x10).sent_bytes, 1'000'000U);
-  EXPECT_GE(FlowRead(*pod_, kIn).bytes, flow.bytes);
+  EXPECT_GE(ClassRead(kIn, 0x10).sent.count(), 1'000'000U);
+  EXPECT_GE(FlowRead(*pod_, kIn).offered.count(), flow.offered.count());
   MustApply(Limit(*pod_, 50));
-  EXPECT_GE(ClassRead(kIn, 0x10).sent_bytes, 1'000'000U);
-  EXPECT_GE(FlowRead(*pod_, kIn).bytes, flow.bytes);
+  EXPECT_GE(ClassRead(kIn, 0x10).sent.count(), 1'000'000U);
+  EXPECT_GE(FlowRead(*pod_, kIn).offered.count(), flow.offered.count());
   ExpectAbout(stream.Mbit(), 50);
 }
 
@@ -258,7 +258,7 @@ TEST_F(ShapingTest, TwoPodsShareATotalByWeight) {
     for (const auto& [id, mbit] : {std::pair<ShapeClassId, uint64_t>{0x10, 30}, {0x11, 10}}) {
       ShapeClass leaf = Leaf(id, kTop, mbit);
       leaf.ceil = tree.front().ceil;
-      leaf.quantum = static_cast<uint32_t>(mbit) * 10'000;
+      leaf.quantum = units::ByteCount(mbit * 10'000);
       tree.push_back(leaf);
     }
   }
@@ -279,11 +279,13 @@ TEST_F(ShapingTest, TwoPodsShareATotalByWeight) {
 
 // Rates classes as a plan has it: what the pods want, of a total of 10 Mbit/s.
 std::vector<RatedClass> Rated(std::array<bool, 2> wants) {
-  const uint64_t all = FrameRate(10'000'000);
+  const units::ByteRate all = FrameRate(units::BitRate(10'000'000));
   std::vector<ShapeNode> nodes = {{.name = "all", .limit = all}};
   for (size_t i = 0; i < wants.size(); ++i) {
-    nodes.push_back(
-        {.name = fmt::format("{}", i), .parent = 1, .leaf = true, .demand = wants.at(i) ? all : 0});
+    nodes.push_back({.name = fmt::format("{}", i),
+                     .parent = 1,
+                     .leaf = true,
+                     .demand = wants.at(i) ? all : units::ByteRate()});
   }
   return RateTree(nodes, {});
 }
@@ -311,9 +313,9 @@ TEST_F(ShapingTest, WhoWasIdleHasItsShareOnceItsRateIsRaised) {
   MustApply(tables_for({true, false}));
   Stream busy(node_->fabric(), *pod_, kInternetV4, Way::kDownload, 5201);
   Stream idle(node_->fabric(), *other, kInternetV4, Way::kDownload, 5202);
-  const uint64_t before = ClassRead(kIn, 0x12).sent_bytes;
+  const uint64_t before = ClassRead(kIn, 0x12).sent.count();
   const absl::Time deadline = absl::Now() + absl::Seconds(10);
-  while (ClassRead(kIn, 0x12).sent_bytes - before < 20'000) {
+  while (ClassRead(kIn, 0x12).sent.count() - before < 20'000) {
     ASSERT_LT(absl::Now(), deadline) << "the stream does not begin";
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -375,7 +377,10 @@ TEST(ShapingCost, OfAFullNode) {
     tables.scopes.push_back({address, address, kInternet});
   }
   for (auto& tree : tables.trees) {
-    tree.push_back({.id = 1, .rate = 12'500'000'000, .ceil = 12'500'000'000, .burst = 125'000});
+    tree.push_back({.id = 1,
+                    .rate = units::ByteRate(12'500'000'000),
+                    .ceil = units::ByteRate(12'500'000'000),
+                    .burst = units::ByteCount(125'000)});
   }
   for (ShapeClassId pod = 0; pod < 110; ++pod) {
     const uint32_t link = world->AddLink();
@@ -384,11 +389,11 @@ TEST(ShapingCost, OfAFullNode) {
       tables.trees.at(static_cast<size_t>(direction))
           .push_back({.id = id,
                       .parent = 1,
-                      .rate = 12'500'000,
-                      .ceil = 12'500'000,
-                      .burst = 65'536,
-                      .quantum = 65'536,
-                      .queue = 625'000});
+                      .rate = units::ByteRate(12'500'000),
+                      .ceil = units::ByteRate(12'500'000),
+                      .burst = units::ByteCount(65'536),
+                      .quantum = units::ByteCount(65'536),
+                      .queue = units::ByteCount(625'000)});
       tables.flows.push_back({.host_index = link, .direction = direction, .class_id = id});
     }
   }
@@ -405,13 +410,13 @@ TEST(ShapingCost, OfAFullNode) {
   timed("devices and programs", [&] {
     ShapingTables none;
     for (size_t i = 0; i < 2; ++i) none.trees.at(i) = {few.trees.at(i).front()};
-    none.trees[0][0].queue = none.trees[1][0].queue = 10'000;
+    none.trees[0][0].queue = none.trees[1][0].queue = units::ByteCount(10'000);
     return shaper.Apply(none);
   });
   timed("110 pods", [&] { return shaper.Apply(few); });
   timed("the same", [&] { return shaper.Apply(few); });
   for (auto& tree : few.trees) {
-    for (size_t i = 1; i < tree.size(); ++i) tree[i].rate /= 2;
+    for (size_t i = 1; i < tree.size(); ++i) tree[i].rate = tree[i].rate / 2;
   }
   timed("220 new rates", [&] { return shaper.Apply(few); });
   timed("32,000 blocks", [&] { return shaper.Apply(tables); });

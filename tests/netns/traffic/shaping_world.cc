@@ -206,14 +206,18 @@ void ShapingWorldTest::MustApply(const ShapingTables& tables) {
 }
 
 ShapeClass ShapingWorldTest::Inner(ShapeClassId id, ShapeClassId parent, uint64_t mbit) {
-  const uint64_t rate = mbit * 125'000 * 1514 / 1448;
-  return {
-      .id = id, .parent = parent, .rate = rate, .ceil = rate, .burst = 65'536, .quantum = 65'536};
+  const units::ByteRate rate(mbit * 125'000 * 1514 / 1448);
+  return {.id = id,
+          .parent = parent,
+          .rate = rate,
+          .ceil = rate,
+          .burst = units::ByteCount(65'536),
+          .quantum = units::ByteCount(65'536)};
 }
 
 ShapeClass ShapingWorldTest::Leaf(ShapeClassId id, ShapeClassId parent, uint64_t mbit) {
   ShapeClass leaf = Inner(id, parent, mbit);
-  leaf.queue = static_cast<uint32_t>(leaf.rate / 20);
+  leaf.queue = units::ByteCount(leaf.rate.count() / 20);
   return leaf;
 }
 

@@ -71,11 +71,11 @@ TEST_P(TrafficNetnsTest, CountsEveryClassInBothDirectionsAndFamilies) {
     SCOPED_TRACE(far.address);
     const ip::Address remote = A(far.address);
     AddRemote(remote);
-    const Volume before = InClass(far.class_name);
+    const TrafficCount before = InClass(far.class_name);
     UdpSocket client(pod.netns(), remote.is_v4() ? kPodV4 : kPodV6);
     UdpSocket server(node_->fabric(), remote);
     ASSERT_TRUE(CanTalk(client, server, remote, kPayload));
-    const Volume after = InClass(far.class_name);
+    const TrafficCount after = InClass(far.class_name);
     EXPECT_EQ(after.sent - before.sent, Bytes(remote));
     EXPECT_EQ(after.received - before.received, Bytes(remote));
     EXPECT_EQ(after.sent_packets - before.sent_packets, 1U);
@@ -94,7 +94,7 @@ TEST_P(TrafficNetnsTest, CountsBothPodsOfOneNodeAndTheNodeItself) {
   for (const auto& [from, to] : {std::pair{kPodV4, kOtherV4}, std::pair{kPodV6, kOtherV6}}) {
     UdpSocket client(one.netns(), from);
     UdpSocket server(two.netns(), to);
-    const Volume before = InClass("cluster");
+    const TrafficCount before = InClass("cluster");
     ASSERT_TRUE(CanTalk(client, server, to, kPayload));
     // Each packet is sent by one and received by the other.
     EXPECT_EQ(InClass("cluster").sent - before.sent, 2 * Bytes(to));
@@ -103,8 +103,8 @@ TEST_P(TrafficNetnsTest, CountsBothPodsOfOneNodeAndTheNodeItself) {
   for (const auto& [from, to] : {std::pair{kPodV4, kNodeV4}, std::pair{kPodV6, kNodeV6}}) {
     UdpSocket client(one.netns(), from);
     UdpSocket server(node_->node(), to);
-    const Volume before = InClass("cluster");
-    const Volume node = Read().node["input"]["cluster"];
+    const TrafficCount before = InClass("cluster");
+    const TrafficCount node = Read().node["input"]["cluster"];
     ASSERT_TRUE(CanTalk(client, server, to, kPayload));
     EXPECT_EQ(InClass("cluster").sent - before.sent, Bytes(to));
     EXPECT_EQ(InClass("cluster").received - before.received, Bytes(to));
@@ -374,7 +374,7 @@ TEST_F(FastPathNetnsTest, WhatTheNodeSendsToAServiceIsCountedForThePodThatGetsIt
         "nft 'add table ip proxy; "
         "add chain ip proxy out { type nat hook output priority -100; }; "
         "add rule ip proxy out ip daddr 10.0.96.10 dnat to 10.0.1.7'");
-  const Volume before = InClass("cluster");
+  const TrafficCount before = InClass("cluster");
   UdpSocket client(node_->node(), kNodeV4);
   UdpSocket server(pod.netns(), kPodV4);
   client.Connect(service, server.port());
@@ -383,7 +383,7 @@ TEST_F(FastPathNetnsTest, WhatTheNodeSendsToAServiceIsCountedForThePodThatGetsIt
     server.EchoOnce();
     EXPECT_EQ(client.Receive().size(), 1000U);
   }
-  const Volume after = InClass("cluster");
+  const TrafficCount after = InClass("cluster");
   EXPECT_EQ(after.received - before.received, 10U * 1028);
   EXPECT_EQ(after.sent - before.sent, 10U * 1028);
 }

@@ -67,8 +67,7 @@ void TrafficWorldTest::RemovePod(const std::string& name) {
 
 void TrafficWorldTest::Begin(bool fast, const Policy& policy) {
   fast_path_ = BpfFastPath::Create().value();
-  traffic_.emplace(Traffic::Settings{.egress = {},
-                                     .fast_path = {.uplink = kNodeDevice, .wanted = fast},
+  traffic_.emplace(Traffic::Settings{.fast_path = {.uplink = kNodeDevice, .wanted = fast},
                                      .platform_access = platform_access_},
                    Traffic::Edges{.tables = *tables_,
                                   .routes = *routes_,
@@ -89,7 +88,9 @@ TrafficTotals TrafficWorldTest::Read() {
   return totals.value_or(TrafficTotals());
 }
 
-Volume TrafficWorldTest::InClass(const std::string& name) { return Read().namespaces["web"][name]; }
+TrafficCount TrafficWorldTest::InClass(const std::string& name) {
+  return Read().namespaces["web"][name];
+}
 
 uint64_t TrafficWorldTest::FastPackets() {
   uint64_t packets = 0;

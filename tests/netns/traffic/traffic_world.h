@@ -65,7 +65,7 @@ class TrafficWorldTest : public NodeLinksTest {
   // Begins another agent, which takes over the pods that are here.
   void Begin(bool fast, const Policy& policy);
   TrafficTotals Read();
-  Volume InClass(const std::string& name);
+  TrafficCount InClass(const std::string& name);
   // Returns what the fast path has counted: packets sent by pods.
   uint64_t FastPackets();
 

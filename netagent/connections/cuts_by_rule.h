@@ -7,18 +7,18 @@
 
 namespace spoke::netagent {
 
-// The counts of a look at all tracked connections.
-struct CutCount {
+// The counts of a look at all tracked connections, by the rule that ends them.
+struct CutsByRule {
   uint64_t connections = 0;  // Those of pods and those to be cut; none that is closed or cut.
   uint64_t peer_spoke = 0;   // Those of them that end because peer spokes are kept apart.
   uint64_t egress = 0;       // Those of them that an egress policy ends.
 
   uint64_t cut() const { return peer_spoke + egress; }
-  bool operator==(const CutCount&) const = default;
+  bool operator==(const CutsByRule&) const = default;
 };
 
 // The part that the server is told: by which rule they end is for this node's metrics.
-inline node_api::CutCount SaidOf(const CutCount& count) {
+inline node_api::CutCount SaidOf(const CutsByRule& count) {
   return {.connections = count.connections, .cut = count.cut()};
 }
 
@@ -28,7 +28,7 @@ struct CutLimit {
   static constexpr uint64_t kAlwaysCut = 10;  // Connections.
   uint32_t permille = 0;                      // The part of the node's connections.
 
-  bool Admits(const CutCount& count) const {
+  bool Admits(const CutsByRule& count) const {
     return count.cut() <= kAlwaysCut || count.cut() * 1000 <= permille * count.connections;
   }
   bool operator==(const CutLimit&) const = default;

@@ -6,8 +6,11 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
+#include <utility>
+
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "lib/tls/certificate.h"
 
 namespace spoke::rpc {
 namespace {
@@ -101,6 +104,14 @@ PeerCertificate PeerCertificateOf(const grpc::AuthContext& context) {
   take(GRPC_PEER_DNS_PROPERTY_NAME, out.names);
   take(GRPC_X509_CN_PROPERTY_NAME, out.names);
   take(GRPC_PEER_URI_PROPERTY_NAME, out.uris);
+  std::vector<std::string> pem;
+  take(GRPC_X509_PEM_CERT_PROPERTY_NAME, pem);
+  if (pem.empty()) return out;
+  // TLS has taken it; what cannot be read here is in no organization.
+  if (auto facts = tls::ReadCertificate(pem.front()); facts.ok()) {
+    out.organizations = std::move(facts->organizations);
+    out.not_after = facts->not_after;
+  }
   return out;
 }
 

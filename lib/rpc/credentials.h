@@ -53,7 +53,9 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
 struct PeerCertificate {
   // The DNS names of the subject's alternative names, then the common name.
   std::vector<std::string> names;
-  std::vector<std::string> uris;  // The URIs of the subject's alternative names.
+  std::vector<std::string> uris;           // The URIs of the subject's alternative names.
+  std::vector<std::string> organizations;  // The organizations of the subject.
+  absl::Time not_after = absl::InfiniteFuture();
 };
 PeerCertificate PeerCertificateOf(const grpc::AuthContext& context);
 

@@ -14,7 +14,8 @@
 namespace spoke::tls {
 
 struct CertificateFacts {
-  std::string common_name;  // The common name; empty: none.
+  std::string common_name;                 // The common name; empty: none.
+  std::vector<std::string> organizations;  // The organizations of the subject.
   // The DNS names of the subject's alternative names; `uris` are the URIs of these.
   std::vector<std::string> dns_names;
   std::vector<ip::Address> addresses;

@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
@@ -27,7 +28,6 @@
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
 #include "ipam-server/session/node_service.h"
-#include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
@@ -76,6 +76,7 @@ absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
 struct Servers {
   std::unique_ptr<rpc::BoundedServer> admin;
   std::unique_ptr<rpc::BoundedServer> agents;
+  std::unique_ptr<rpc::BoundedServer> operators;  // Null: they have the socket alone.
 };
 
 // The standard service on both listeners, for those who ask there; and what probes ask.
@@ -105,7 +106,8 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
   auto admin = StartServer({.name = "admin",
                             .address = config.listen_admin,
                             .credentials = admin_credentials,
-                            .limits = rpc::kAdminLimits},
+                            .limits = rpc::kAdminLimits,
+                            .own_users_only = true},
                            kMaxAdminMessageBytes, admin_service, log);
   ::umask(old_mask);
   if (!admin.ok()) return admin.status();
@@ -116,6 +118,14 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
                                 .credentials = agent_credentials,
                                 .limits = rpc::AgentLimits(config.agents_per_address)},
                                kMaxAgentMessageBytes, node_service, log));
+  if (config.listen_operators == "off") return servers;
+  // The files are those of the agents' port: one authority signs for both, and roles tell them
+  // apart.
+  ASSIGN_OR_RETURN(servers.operators, StartServer({.name = "operators",
+                                                   .address = config.listen_operators,
+                                                   .credentials = agent_credentials,
+                                                   .limits = rpc::kOperatorLimits},
+                                                  kMaxAdminMessageBytes, admin_service, log));
   return servers;
 }
 
@@ -124,6 +134,7 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
   log.Info("server_started", {{"version", base::kVersion},
                               {"agents", config.listen_agents},
                               {"admin", config.listen_admin},
+                              {"operators", config.listen_operators},
                               {"store", store},
                               {"cloud", cloud},
                               {"tls", config.tls.insecure ? "off" : "on"}});
@@ -149,6 +160,9 @@ void AddRefusals(const Servers& servers, const Enrollment* enrollment,
                  const telemetry::TextEndpoint* endpoint, telemetry::Metrics& metrics) {
   std::vector<ListenerRefusals> listeners = {{"agents", servers.agents->refusals()},
                                              {"admin", servers.admin->refusals()}};
+  if (servers.operators != nullptr) {
+    listeners.push_back({"operators", servers.operators->refusals()});
+  }
   if (enrollment != nullptr) listeners.push_back({"enroll", enrollment->refusals()});
   if (endpoint != nullptr) listeners.push_back({"metrics", endpoint->refusals()});
   metrics.AddSource([listeners = std::move(listeners)] { return RefusalSamples(listeners); });
@@ -180,8 +194,10 @@ struct Clocks {
 };
 
 // Makes the files that the agents' port needs. Null: agents get their certificates by other means.
-absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
-    const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
+absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const ServerConfig& all,
+                                                           const os::Clock& clock,
+                                                           telemetry::Log& log) {
+  const std::optional<EnrollConfig>& config = all.enroll;
   if (!config) return nullptr;
   ASSIGN_OR_RETURN(const ClusterAccess access,
                    InClusterAccess([](const char* name) { return std::getenv(name); }));
@@ -192,6 +208,8 @@ absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
                                      .k8s_namespace = config->k8s_namespace,
                                      .service_account = config->service_account},
                            .certificate_life = config->certificate_life,
+                           .operators = config->operators,
+                           .serves_operators = all.listen_operators != "off",
                            .access = access},
                           clock, log);
 }
@@ -208,6 +226,7 @@ void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
+  if (servers.operators != nullptr) servers.operators->Shutdown(deadline);
 }
 
 daemon::HealthSettings HealthOf(const ServerConfig& config) {
@@ -280,7 +299,7 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
   // Enrollment comes now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
+  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config, clocks.time_of_day, log));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
@@ -324,6 +343,8 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   SystemResolver resolver;
+  ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
+  OperatorLogKeys operator_log(newest);
   AdminService admin_service(settings, AboutUs(store, *cloud, clock), config.sqlite,
                              {.loop = loop,
                               .store = store,
@@ -332,8 +353,9 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                               .clock = clock,
                               .traffic = traffic,
                               .budgets = budgets,
-                              .resolver = resolver});
-  VersionGate gate(base::kVersion, admin_service);
+                              .resolver = resolver,
+                              .operator_log = operator_log});
+  AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
   if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
   AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -14,6 +15,7 @@
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/operators/operator_log.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/traffic/traffic_book.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
@@ -42,6 +44,7 @@ class AdminService final : public v1::AdminService::Service {
     TrafficBook& traffic;
     BudgetKeeper& budgets;
     HostResolver& resolver;
+    OperatorLogKeys& operator_log;
   };
   // Borrows the edges. `settings`: those of the loop. `store_path`: the store's file, beside which
   // backups lie on their way to the operator.
@@ -56,7 +59,8 @@ class AdminService final : public v1::AdminService::Service {
         clock_(edges.clock),
         traffic_(edges.traffic),
         budgets_(edges.budgets),
-        resolver_(edges.resolver) {}
+        resolver_(edges.resolver),
+        operator_log_(edges.operator_log) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -123,6 +127,11 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
                              v1::ResumeRolloutResponse* response) override;
 
+  grpc::Status UndoRollout(Context* context, const v1::UndoRolloutRequest* request,
+                           v1::ApplyResponse* response) override;
+  grpc::Status ListOperatorLog(Context* context, const v1::ListOperatorLogRequest* request,
+                               v1::ListOperatorLogResponse* response) override;
+
   grpc::Status Audit(Context* context, const v1::AuditRequest* request,
                      Writer<v1::AuditResponse>* writer) override;
   grpc::Status VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
@@ -133,9 +142,11 @@ class AdminService final : public v1::AdminService::Service {
                       Writer<v1::BackupResponse>* writer) override;
 
  private:
-  // AskLoop(), ChangeInLoop() and VisitNodes(), with the caller's deadline.
+  // AskLoop(), VisitNodes() and ChangeInLoop(), with the caller's deadline.
   absl::Status Ask(const Context& context, LoopQuery query);
-  absl::Status Do(const Context& context, LoopChange change);
+  // Also records what `deed` says by the time `change` has been made, in the same commit and in the
+  // log (operator_change). Errors: also as CallerOf().
+  absl::Status Do(const Context& context, Deed& deed, LoopChange change);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
   absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
@@ -146,9 +157,10 @@ class AdminService final : public v1::AdminService::Service {
   // Judges `plan` against the present state; with `commit`, puts it into force.
   using PlanObjects =
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;
-  absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, const PlanObjects& plan,
-                                          bool commit);
-  absl::StatusOr<bool> PutIntoForce(const Context& context, uint64_t from, const ApplyPlan& plan);
+  absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, std::string_view method,
+                                          const PlanObjects& plan, bool commit);
+  absl::StatusOr<bool> PutIntoForce(const Context& context, std::string_view method, uint64_t from,
+                                    const ApplyPlan& plan);
 
   const ServerSettings settings_;
   const About about_;
@@ -161,6 +173,7 @@ class AdminService final : public v1::AdminService::Service {
   TrafficBook& traffic_;
   BudgetKeeper& budgets_;
   HostResolver& resolver_;
+  OperatorLogKeys& operator_log_;
 };
 
 }  // namespace spoke::ipam

@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "ipam-server/enroll/enroll_gate.h"
 #include "ipam-server/enroll/enrollment_decision.h"
+#include "ipam-server/enroll/operator_login.h"
 #include "ipam-server/enroll/token_reviewer.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
@@ -24,6 +25,7 @@ class EnrollService final : public v1::EnrollService::Service {
     EnrollRules rules;
     absl::Duration certificate_life = absl::Hours(24 * 30);
     EnrollGate::Settings gate = {};
+    OperatorRules operators = {};  // Naming nobody: operators get no certificates.
   };
   // The edges, all borrowed.
   struct Edges {
@@ -41,9 +43,17 @@ class EnrollService final : public v1::EnrollService::Service {
   // Errors: as the proto file has them.
   grpc::Status Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
                       v1::EnrollReply* reply) override;
+  grpc::Status IssueOperatorCertificate(grpc::ServerContext* context,
+                                        const v1::OperatorCertificateRequest* request,
+                                        v1::OperatorCertificateReply* reply) override;
 
  private:
+  // Lets one in, who must Leave(). Errors: kResourceExhausted.
+  absl::Status Enter(const std::string& peer);
+  void Leave();
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
+  absl::Status Answer(const v1::OperatorCertificateRequest& request,
+                      v1::OperatorCertificateReply& reply);
   // Who asks, if it may: its pod, and what its node is.
   struct Asker {
     std::string pod;

@@ -272,11 +272,12 @@ class Fleet final : public LargeFleet {
   ipam::BudgetKeeper budgets_{clock_};
   ipam::FakeResolver resolver_;
   ipam::AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
+  ipam::OperatorLogKeys operator_log_{ipam::OperatorLogKey()};
   ipam::AdminService admin_{
       Settings(),
       {.version = "bench", .store = "sqlite", .cloud = "played"},
       database_,
-      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_}};
+      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_, operator_log_}};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AdminService::Stub> stub_;

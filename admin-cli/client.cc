@@ -3,10 +3,15 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
+#include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/rpc/credentials.h"
 #include "lib/rpc/version_key.h"
@@ -21,6 +26,11 @@ using Stub = v1::AdminService::Stub;
 // this.
 constexpr int kMaxMessageBytes = 64 << 20;
 
+// How long one of several servers has to let us in, before the next is tried.
+constexpr absl::Duration kConnectTime = absl::Seconds(3);
+
+bool IsSocket(std::string_view server) { return server.starts_with("unix:"); }
+
 std::chrono::system_clock::time_point In(absl::Duration duration) {
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
 }
@@ -34,12 +44,49 @@ bool SaidByServer(const grpc::ClientContext& context) {
 }  // namespace
 
 struct Client::Calls {
-  Calls(const std::string& target, absl::Duration limit) : server(target), timeout(limit) {
+  Calls(absl::StatusOr<Target> where, absl::Duration limit)
+      : target(std::move(where)), timeout(limit) {
+    if (target.ok()) server = absl::StrJoin(target->servers, ", ");
+  }
+
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> Open(const std::string& at) const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-    stub = v1::AdminService::NewStub(
-        grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments));
+    if (IsSocket(at)) {
+      return grpc::CreateCustomChannel(at, grpc::InsecureChannelCredentials(), arguments);
+    }
+    ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(target->tls));
+    if (!target->server_name.empty()) {
+      arguments.SetSslTargetNameOverride(target->server_name);
+    }
+    return grpc::CreateCustomChannel(at, credentials, arguments);
+  }
+
+  // Returns the stub of the first server that lets us in, or else of the last, whose refusal the
+  // call then tells. Nothing is asked before that is known: what has been sent to one server may
+  // have happened there, and is not sent to another.
+  absl::StatusOr<Stub*> Chosen() const {
+    absl::MutexLock lock(&mutex);
+    if (stub != nullptr) return stub.get();
+    RETURN_IF_ERROR(target.status());
+    for (const std::string& at : target->servers) {
+      ASSIGN_OR_RETURN(const auto channel, Open(at));
+      const bool last = &at == &target->servers.back();
+      if (!last && !LetsIn(*channel)) continue;
+      stub = v1::AdminService::NewStub(channel);
+      return stub.get();
+    }
+    return absl::InvalidArgumentError("no server is named");
+  }
+
+  bool LetsIn(grpc::Channel& channel) const {
+    const auto until = In(std::min(timeout, kConnectTime));
+    for (auto state = channel.GetState(true);; state = channel.GetState(true)) {
+      if (state == GRPC_CHANNEL_READY) return true;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) return false;
+      if (!channel.WaitForStateChange(state, until)) return false;
+    }
   }
 
   absl::Status ToStatus(const grpc::Status& status, const grpc::ClientContext& context) const {
@@ -50,9 +97,12 @@ struct Client::Calls {
       case grpc::StatusCode::UNAVAILABLE:
         if (said) return absl::AbortedError(message);
         return absl::UnavailableError(fmt::format(
-            "no server answers at {}: is spoke-ipam-server running here, and may you open its "
-            "socket? (--server or SPOKE_SERVER names another) [{}]",
-            server, message));
+            "no server answers at {}: {} [{}]", server,
+            IsSocket(server) ? "is spoke-ipam-server running here, and may you open its socket? "
+                               "(--server or SPOKE_SERVER names another)"
+                             : "does one of them lead, is this its listen.operators, and is the "
+                               "certificate of the context of its authority?",
+            message));
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         // The library at the server's end watches our deadline too, in the same two words.
         if (said && message != "Deadline Exceeded") return absl::DeadlineExceededError(message);
@@ -73,11 +123,12 @@ struct Client::Calls {
   absl::StatusOr<Response> One(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
                                                             Response*),
                                const Request& request) const {
+    ASSIGN_OR_RETURN(Stub* const chosen, Chosen());
     grpc::ClientContext context;
     context.AddMetadata(rpc::kVersionKey, base::kVersion);
     context.set_deadline(In(timeout));
     Response response;
-    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    const grpc::Status status = (chosen->*method)(&context, request, &response);
     if (!status.ok()) return ToStatus(status, context);
     return response;
   }
@@ -89,6 +140,7 @@ struct Client::Calls {
   absl::Status Many(std::unique_ptr<grpc::ClientAsyncReader<Response>> (Stub::*method)(
                         grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*),
                     const Request& request, const Each<Response>& each, bool patient) const {
+    ASSIGN_OR_RETURN(Stub* const chosen, Chosen());
     grpc::ClientContext context;
     context.AddMetadata(rpc::kVersionKey, base::kVersion);
     grpc::CompletionQueue queue;
@@ -107,7 +159,7 @@ struct Client::Calls {
       queue.Next(&tag, &ok);
       return false;
     };
-    const auto reader = (stub.get()->*method)(&context, request, &queue, nullptr);
+    const auto reader = (chosen->*method)(&context, request, &queue, nullptr);
     bool more = done();
     while (more) {
       Response response;
@@ -135,15 +187,19 @@ struct Client::Calls {
     return ToStatus(status, context);
   }
 
-  std::string server;
-  absl::Duration timeout;
-  std::unique_ptr<Stub> stub;
+  const absl::StatusOr<Target> target;
+  std::string server;  // The text for messages: all of them.
+  const absl::Duration timeout;
+  mutable absl::Mutex mutex;
+  mutable std::unique_ptr<Stub> stub ABSL_GUARDED_BY(mutex);
 };
 
-Client::Client(std::string server, absl::Duration timeout)
-    : server_(std::move(server)), calls_(std::make_unique<Calls>(server_, timeout)) {}
+Client::Client(absl::StatusOr<Target> target, absl::Duration timeout)
+    : calls_(std::make_unique<Calls>(std::move(target), timeout)) {}
 
 Client::~Client() = default;
+
+const std::string& Client::server() const { return calls_->server; }
 
 absl::StatusOr<v1::GetStatusResponse> Client::GetStatus() const {
   return calls_->One(&Stub::GetStatus, v1::GetStatusRequest());
@@ -244,6 +300,13 @@ absl::StatusOr<v1::GetRolloutResponse> Client::GetRollout() const {
 absl::StatusOr<v1::ResumeRolloutResponse> Client::ResumeRollout(
     const v1::ResumeRolloutRequest& request) const {
   return calls_->One(&Stub::ResumeRollout, request);
+}
+absl::StatusOr<v1::ApplyResponse> Client::UndoRollout(const v1::UndoRolloutRequest& request) const {
+  return calls_->One(&Stub::UndoRollout, request);
+}
+absl::StatusOr<v1::ListOperatorLogResponse> Client::ListOperatorLog(
+    const v1::ListOperatorLogRequest& request) const {
+  return calls_->One(&Stub::ListOperatorLog, request);
 }
 absl::StatusOr<v1::EstimateCutsResponse> Client::EstimateCuts(
     const v1::ApplyRequest& request) const {

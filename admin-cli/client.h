@@ -11,10 +11,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/rpc/credentials.h"
 #include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ctl {
@@ -23,16 +25,26 @@ namespace spoke::ctl {
 template <typename Message>
 using Each = std::function<absl::Status(const Message&)>;
 
+// Where servers are, and what they are shown.
+struct Target {
+  // Each "host:port", or "unix:/run/spoke/ipam-admin.sock". Of several, the first that lets us in
+  // is asked; one that only stands by does not.
+  std::vector<std::string> servers;
+  rpc::TlsFiles tls;        // Over the network; sockets have no TLS.
+  std::string server_name;  // What the server's certificate bears; empty: the host.
+};
+
 class Client {
  public:
-  // Makes a client. `server` is as gRPC writes targets ("unix:/run/spoke/ipam-admin.sock").
-  // `timeout` is for the answer to a call, and for each further message of a stream.
-  Client(std::string server, absl::Duration timeout);
+  // Makes a client. With an error in place of `target`, that is what each call returns. `timeout`
+  // is for the answer to a call, and for each further message of a stream.
+  Client(absl::StatusOr<Target> target, absl::Duration timeout);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  const std::string& server() const { return server_; }
+  // Returns the servers, for people; empty: none is known.
+  const std::string& server() const;
 
   absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
   absl::StatusOr<v1::RecoveryInfo> GetRecovery() const;
@@ -72,6 +84,9 @@ class Client {
   absl::StatusOr<v1::GetRolloutResponse> GetRollout() const;
   absl::StatusOr<v1::ResumeRolloutResponse> ResumeRollout(
       const v1::ResumeRolloutRequest& request) const;
+  absl::StatusOr<v1::ApplyResponse> UndoRollout(const v1::UndoRolloutRequest& request) const;
+  absl::StatusOr<v1::ListOperatorLogResponse> ListOperatorLog(
+      const v1::ListOperatorLogRequest& request) const;
   absl::StatusOr<v1::EstimateCutsResponse> EstimateCuts(const v1::ApplyRequest& request) const;
   absl::Status Audit(const v1::AuditRequest& request, const Each<v1::AuditResponse>& each) const;
   absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request) const;
@@ -89,7 +104,6 @@ class Client {
  private:
   struct Calls;  // The part that needs gRPC's headers.
 
-  std::string server_;
   std::unique_ptr<Calls> calls_;
 };
 

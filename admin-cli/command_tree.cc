@@ -19,9 +19,13 @@ std::vector<Parameter> RootOptions() {
           {.name = "no-headers", .help = "Tables without their first line"},
           {.name = "server",
            .value = "TARGET",
-           .help = "The server's admin socket",
-           .fallback = "unix:/run/spoke/ipam-admin.sock",
+           .help = "The server: its socket, or HOST:PORT with the certificate of the context; "
+                   "without a context unix:/run/spoke/ipam-admin.sock",
            .variable = "SPOKE_SERVER"},
+          {.name = "context",
+           .value = "NAME",
+           .help = "Which of several Spokes, as spokectl context list has them",
+           .variable = "SPOKE_CONTEXT"},
           {.name = "timeout",
            .value = "TIME",
            .help = "How long to wait for an answer, and for more of it: 30s, 5m",
@@ -55,8 +59,9 @@ Command CommandTree() {
       .summary = "the operator's hand on spoke-ipam-server",
       .description =
           "spokectl shows and changes what spoke-ipam-server does: which node has which "
-          "addresses, why, and by which policy. It talks to the server's admin socket; "
-          "whoever may open that is an operator.",
+          "addresses, why, and by which policy. It talks to the server's admin socket, which root "
+          "may open, or to its port for operators, with a certificate: see spokectl login and "
+          "spokectl context.",
       .examples = {"spokectl status                        # is all well?",
                    "spokectl explain pod web/frontend-1    # why has this pod no address?",
                    "spokectl ip list --node node1 --state in_use -o wide",
@@ -71,12 +76,13 @@ Command CommandTree() {
   };
   add(StatusCommands());
   add(ExplainCommands());
-  add({BudgetCommand(), EventsCommand(), AuditCommand()});
+  add({BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
   add({DoctorCommand(), BackupCommand(), StoreCommand(), RecoveryCommand(), AuthorityCommand(),
        SupportBundleCommand(), AzureCommand()});
+  add({LoginCommand(), ContextCommand()});
   add(ShellCommands());
   // The order is that of the first screen: a file's commands may belong under several headings.
   std::stable_sort(all.begin(), all.end(),

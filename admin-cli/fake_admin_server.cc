@@ -364,6 +364,18 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = state.resumed;
     return Begin("ResumeRollout", *request);
   }
+  grpc::Status UndoRollout(Context*, const v1::UndoRolloutRequest* request,
+                           v1::ApplyResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.undone;
+    return Begin("UndoRollout", *request);
+  }
+  grpc::Status ListOperatorLog(Context*, const v1::ListOperatorLogRequest* request,
+                               v1::ListOperatorLogResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.operator_log;
+    return Begin("ListOperatorLog", *request);
+  }
   grpc::Status EstimateCuts(Context*, const v1::ApplyRequest* request,
                             v1::EstimateCutsResponse* response) override {
     absl::MutexLock lock(&mutex);

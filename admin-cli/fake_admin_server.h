@@ -30,6 +30,8 @@ struct FakeState {
   v1::GetAddressHistoryResponse history;
   v1::GetRolloutResponse rollout;
   v1::ResumeRolloutResponse resumed;
+  v1::ApplyResponse undone;
+  v1::ListOperatorLogResponse operator_log;
   v1::EstimateCutsResponse cuts;
   // The audit's messages; --repair repairs what has a repair.
   std::vector<v1::AuditResponse> audit;

@@ -20,7 +20,8 @@ int main(int argc, char** argv) {
                                   [](const std::string& name) {
                                     const char* value = std::getenv(name.c_str());
                                     return std::string(value == nullptr ? "" : value);
-                                  }};
+                                  },
+                                  spoke::ctl::ProgramOf(argc > 0 ? argv[0] : "")};
     return spoke::ctl::Run(std::vector<std::string>(argv + 1, argv + argc), world);
   } catch (const std::exception& error) {
     // The exception is a library's, and a fault of ours: nothing we call is meant to throw this

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "admin-cli/context/target.h"
 #include "admin-cli/help_text.h"
 #include "admin-cli/shell.h"
 #include "admin-cli/verbs.h"
@@ -244,7 +245,7 @@ int RunLine(const Command& root, const std::vector<std::string>& words, const Wo
     world.console.Err(HelpText(line.path));
     return kExitUsage;
   }
-  const Client client(line.arguments.Text("server"), line.timeout);
+  const Client client(TargetOf(line.arguments, world.variable, world.clock.Now()), line.timeout);
   Session session(root, line.arguments, world, client);
   session.format = FormatOf(line.arguments.Text("output"));
   session.header = !line.arguments.Has("no-headers");
@@ -309,14 +310,24 @@ int ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kAborted:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
       return kExitRefused;
     default:
       return kExitFailed;
   }
 }
 
+std::string ProgramOf(std::string_view started_as) {
+  const size_t slash = started_as.rfind('/');
+  const std::string_view name =
+      slash == std::string_view::npos ? started_as : started_as.substr(slash + 1);
+  return name == "kubectl-spoke" ? "kubectl spoke" : "spokectl";
+}
+
 int Run(const std::vector<std::string>& words, const World& world) {
-  const Command root = CommandTree();
+  Command root = CommandTree();
+  root.name = world.program;
   if (!words.empty() && words[0] == "__complete") {
     return RunComplete(root, {words.begin() + 1, words.end()}, world);
   }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -38,6 +39,10 @@ inline constexpr int kExitNoSuchThing = 4;
 inline constexpr int kExitRefused = 5;
 
 int ExitCodeOf(const absl::Status& status);
+
+// Returns the words that called this program, by what it was started as: kubectl starts what is
+// called kubectl-spoke for "kubectl spoke".
+std::string ProgramOf(std::string_view started_as);
 
 // Runs what `words` (those behind "spokectl") say; what it prints goes to the world's console.
 int Run(const std::vector<std::string>& words, const World& world);

@@ -26,6 +26,8 @@ struct World {
   std::function<bool(absl::Duration)> wait;
   // Returns the environment variable; empty when unset.
   std::function<std::string(const std::string&)> variable;
+  // The words that call this program, for its help: "spokectl", or "kubectl spoke".
+  std::string program = "spokectl";
 };
 
 class Session {

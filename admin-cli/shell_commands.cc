@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "admin-cli/completion.h"
+#include "admin-cli/context/target.h"
 #include "admin-cli/help_text.h"
 #include "admin-cli/policy/objects.h"
 #include "admin-cli/shell.h"
@@ -119,16 +120,19 @@ std::vector<std::string> NamesOf(const Client& client, const Completion& complet
   return names;
 }
 
-// Returns the server that the words being typed name, else the usual one.
-std::string ServerOf(const Command& root, const std::vector<std::string>& words,
-                     const World& world) {
-  const Parameter& option = *root.FindOption("server");
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with("--server=")) return words[i].substr(words[i].find('=') + 1);
-    if (words[i] == "--server" && i + 2 < words.size()) return words[i + 1];
+// Returns the server that the words being typed mean.
+absl::StatusOr<Target> TypedTarget(const Command& root, const std::vector<std::string>& words,
+                                   const World& world) {
+  Arguments arguments;
+  for (const std::string& name : {std::string("server"), std::string("context")}) {
+    std::string value = world.variable(root.FindOption(name)->variable);
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (words[i].starts_with("--" + name + "=")) value = words[i].substr(words[i].find('=') + 1);
+      if (words[i] == "--" + name && i + 2 < words.size()) value = words[i + 1];
+    }
+    if (!value.empty()) arguments.Set(name, {value});
   }
-  const std::string variable = world.variable(option.variable);
-  return variable.empty() ? option.fallback : variable;
+  return TargetOf(arguments, world.variable, world.clock.Now());
 }
 
 }  // namespace
@@ -139,7 +143,7 @@ int RunComplete(const Command& root, const std::vector<std::string>& words, cons
   const std::vector<std::string> typed(words.begin() + (marked ? 1 : 0), words.end());
   Completion completion = Complete(root, typed);
   const bool files = completion.values == Values::kFile || completion.values == Values::kDirectory;
-  const Client client(ServerOf(root, typed, world), kPatience);
+  const Client client(TypedTarget(root, typed, world), kPatience);
   for (const std::string& name : NamesOf(client, completion)) {
     completion.candidates.push_back({Printable(completion.before + name), ""});
   }

@@ -48,7 +48,7 @@ TEST_F(CommandTest, EveryVerbHasHelpWithExamplesThatParse) {
     EXPECT_FALSE(command.summary.empty()) << words;
     EXPECT_TRUE(command.run) << words;
   });
-  EXPECT_EQ(verbs, 48);
+  EXPECT_EQ(verbs, 56);
 }
 
 TEST_F(CommandTest, TheFirstScreenHasEachCommandUnderAHeading) {
@@ -201,6 +201,20 @@ TEST_F(CommandTest, ZshAndFishScriptsAskTheHiddenVerb) {
   const Outcome wrong = Run("completion tcsh");
   EXPECT_EQ(wrong.code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("is none of bash, zsh, fish"));
+}
+
+TEST(Program, IsCalledAsItWasStarted) {
+  EXPECT_EQ(ProgramOf("/usr/bin/kubectl-spoke"), "kubectl spoke");
+  EXPECT_EQ(ProgramOf("kubectl-spoke"), "kubectl spoke");
+  for (const char* name : {"spokectl", "/usr/bin/spokectl", "", "/x/kubectl-spoke-2"}) {
+    EXPECT_EQ(ProgramOf(name), "spokectl") << name;
+  }
+  FakeConsole console;
+  const os::SimClock clock;
+  const World world{console, clock, [](absl::Duration) { return false; },
+                    [](const std::string&) { return std::string(); }, "kubectl spoke"};
+  EXPECT_EQ(ctl::Run({"node", "drain", "--help"}, world), 0);
+  EXPECT_THAT(console.out, testing::HasSubstr("Usage: kubectl spoke node drain [OPTION]... NODE"));
 }
 
 }  // namespace

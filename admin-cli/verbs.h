@@ -17,19 +17,23 @@ Command RevokedCommand();                // node revoked.
 Command IpCommand();                     // ip list|show|history|release|quarantine.
 Command ReserveCommand();                // reserve create|list|release.
 std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
-Command RolloutCommand();                // rollout status.
-Command PolicyCommand();                 // policy verify.
+Command RolloutCommand();                // rollout status|resume|undo.
+Command PolicyCommand();                 // policy verify|history.
 Command AuditCommand();                  // audit.
 std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AuthorityCommand();              // authority list|rotate.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
 Command DoctorCommand();                 // doctor.
+Command AuditLogCommand();               // audit-log.
+Command PolicyHistoryVerb();             // policy history.
 Command EventsCommand();                 // events.
 Command BackupCommand();                 // backup.
 Command RecoveryCommand();               // recovery show|confirm.
 Command StoreCommand();                  // store migrate.
 Command SupportBundleCommand();          // support-bundle.
+Command LoginCommand();                  // login.
+Command ContextCommand();                // context list|use|set|delete.
 std::vector<Command> ShellCommands();    // completion, man, and the hidden __complete.
 
 // Returns everything, under a root named "spokectl" with the options of every command.

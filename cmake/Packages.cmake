@@ -28,6 +28,9 @@ install(DIRECTORY conf/policies DESTINATION share/doc/spoke-ipam-server/examples
         COMPONENT spoke-ipam-server)
 
 install(TARGETS spokectl RUNTIME DESTINATION bin COMPONENT spokectl)
+# kubectl finds it by this name, for "kubectl spoke".
+file(CREATE_LINK spokectl ${PROJECT_BINARY_DIR}/kubectl-spoke SYMBOLIC)
+install(FILES ${PROJECT_BINARY_DIR}/kubectl-spoke DESTINATION bin COMPONENT spokectl)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man ${PROJECT_BINARY_DIR}/share/bash-completion
         DESTINATION share COMPONENT spokectl)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/share/zsh/site-functions/

@@ -33,6 +33,7 @@ void RequireDirectoryOf(const ConfigMap& map, std::string_view key, const std::s
 void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
   const ConfigMap map = root.Map("listen", Need::kOptional);
   map.String("agents", &out.listen_agents, Need::kOptional);
+  map.String("operators", &out.listen_operators, Need::kOptional);
   map.String("metrics", &out.listen_metrics, Need::kOptional);
   map.String("metrics_token_file", &out.metrics_token_file, Need::kOptional);
   map.Uint32("agents_per_address", &out.agents_per_address, Need::kOptional,
@@ -178,6 +179,35 @@ absl::Status TakeDnsName(std::string_view text, std::string* out) {
   return absl::OkStatus();
 }
 
+void ReadOperators(const ConfigMap& enroll, OperatorRules& out) {
+  const ConfigMap map = enroll.Map("operators", Need::kOptional);
+  map.String("audience", &out.audience, Need::kOptional);
+  const std::pair<const char*, std::vector<std::string>*> lists[] = {
+      {"viewers", &out.viewers}, {"operators", &out.operators}, {"admins", &out.admins}};
+  for (const auto& [key, list] : lists) {
+    map.CustomList(key, Need::kOptional, [list = list](std::string_view text) {
+      list->emplace_back(text);
+      return CheckOperatorSubject(text);
+    });
+  }
+}
+
+// Checks what operators need of each other's keys.
+void CheckOperators(const ConfigMap& root, const ServerConfig& config) {
+  const bool served = config.listen_operators != "off";
+  if (served && config.tls.insecure) {
+    root.Map("listen", Need::kOptional)
+        .Error(
+            "operators",
+            "needs TLS, and tls has insecure: true: anybody could be any operator; leave it out");
+  }
+  if (!served && config.enroll && !config.enroll->operators.empty()) {
+    root.Map("enroll", Need::kOptional)
+        .Error("operators",
+               "gives certificates that nothing accepts; set listen.operators, or leave this out");
+  }
+}
+
 void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
   // The most names: more make a certificate, sent with each handshake, larger than it need be.
   constexpr size_t kMaxServerNames = 32;
@@ -202,6 +232,7 @@ void ReadEnroll(const ConfigMap& root, const CheckDirectory& check, ServerConfig
                [&](std::string_view text) { return TakeDnsName(text, &enroll.k8s_namespace); });
     map.Duration("certificate_life", &enroll.certificate_life, Need::kOptional,
                  {absl::Hours(1), absl::Hours(24 * 365)});
+    ReadOperators(map, enroll.operators);
   }
 }
 
@@ -236,6 +267,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   const ConfigMap root = document.Root();
   ReadListen(root, check_directory, out);
   ReadEnroll(root, check_directory, out);
+  CheckOperators(root, out);
 
   ReadStore(root, check_directory, out);
   ReadSealKey(root, out);

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/settings.h"
+#include "ipam-server/enroll/operator_login.h"
 #include "ipam-server/history/history.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/pools/address_pool.h"
@@ -32,6 +33,7 @@ struct EnrollConfig {
       k8s_namespace;  // The agents', and where the authority is published; empty: our pod's.
   absl::Duration certificate_life = absl::Hours(24);
   bool stored = false;  // The authority is in the store; what is in the directory is this server's.
+  OperatorRules operators;  // Who gets an operator's certificate (spokectl login).
 
   // The files that the server uses itself.
   rpc::TlsFiles files() const {
@@ -64,8 +66,11 @@ struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
   // The addresses where agents reach it, beside what it listens on, such as a load balancer's.
   std::vector<ip::Address> advertised;
-  std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";  // A unix socket, for root only.
-  std::string listen_metrics = "127.0.0.1:9464";                 // host:port; "off": nowhere.
+  // A unix socket for root and the server's own user.
+  std::string listen_admin = "unix:/run/spoke/ipam-admin.sock";
+  // host:port where operators show a certificate of their own; "off": they have the socket alone.
+  std::string listen_operators = "off";
+  std::string listen_metrics = "127.0.0.1:9464";  // host:port; "off": nowhere.
   std::string metrics_token_file;  // What others than this machine show; empty: none can.
   // Connections of agents that one address may have at once.
   uint32_t agents_per_address = 64;

@@ -69,6 +69,25 @@ debug: true
   EXPECT_EQ(config->agents_per_address, 500U);
 }
 
+TEST(ServerConfig, OperatorsNeedTlsAndAPort) {
+  EXPECT_THAT(Mistakes("listen: {operators: \"0.0.0.0:7446\"}\n" + std::string(kGood)),
+              HasSubstr("ipam.yaml:1: listen.operators: needs TLS"));
+  const std::string enroll =
+      "enroll: {server_names: [a], operators: {viewers: [\"group:web\"], admins: [\"user:b\"]}}\n"
+      "cloud: {static: {}}\n";
+  EXPECT_THAT(Mistakes(enroll),
+              HasSubstr("enroll.operators: gives certificates that nothing accepts"));
+  const auto config =
+      ParseServerConfig("listen: {operators: \"0.0.0.0:7446\"}\n" + enroll, "f", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->listen_operators, "0.0.0.0:7446");
+  EXPECT_EQ(config->enroll->operators,
+            (OperatorRules{.viewers = {"group:web"}, .admins = {"user:b"}}));
+  EXPECT_THAT(
+      Mistakes("enroll: {server_names: [a], operators: {viewers: [web]}}\ncloud: {static: {}}\n"),
+      HasSubstr("enroll.operators.viewers[0]: \"web\" is neither user:NAME nor group:NAME"));
+}
+
 TEST(ServerConfig, PoolsMayAllComeAsPolicyObjects) {
   const auto config =
       ParseServerConfig("tls: {insecure: true}\ncloud: {static: {}}\n", "ipam.yaml", AllThere);

@@ -16,6 +16,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
 #include "absl/synchronization/mutex.h"
+#include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
@@ -30,7 +31,6 @@
 #include "ipam-server/policy/protected_addresses.h"
 #include "ipam-server/server_keys.h"
 #include "ipam-server/session/node_service.h"
-#include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/leadership_samples.h"
@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
 struct Servers {
   std::unique_ptr<rpc::BoundedServer> admin;
   std::unique_ptr<rpc::BoundedServer> agents;
+  std::unique_ptr<rpc::BoundedServer> operators;  // Null: they have the socket alone.
 };
 
 // Whether the server does its work: it can write, and it leads. Said by the standard service on
@@ -143,7 +144,8 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
   auto admin = StartServer({.name = "admin",
                             .address = config.listen_admin,
                             .credentials = admin_credentials,
-                            .limits = rpc::kAdminLimits},
+                            .limits = rpc::kAdminLimits,
+                            .own_users_only = true},
                            kMaxAdminMessageBytes, admin_service, log);
   ::umask(old_mask);
   if (!admin.ok()) return admin.status();
@@ -154,6 +156,14 @@ absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& 
                                 .credentials = agent_credentials,
                                 .limits = rpc::AgentLimits(config.agents_per_address)},
                                kMaxAgentMessageBytes, node_service, log));
+  if (config.listen_operators == "off") return servers;
+  // The files are those of the agents' port: one authority signs for both, and roles tell them
+  // apart.
+  ASSIGN_OR_RETURN(servers.operators, StartServer({.name = "operators",
+                                                   .address = config.listen_operators,
+                                                   .credentials = agent_credentials,
+                                                   .limits = rpc::kOperatorLimits},
+                                                  kMaxAdminMessageBytes, admin_service, log));
   return servers;
 }
 
@@ -162,6 +172,7 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
   log.Info("server_started", {{"version", base::kVersion},
                               {"agents", config.listen_agents},
                               {"admin", config.listen_admin},
+                              {"operators", config.listen_operators},
                               {"store", store},
                               {"cloud", cloud},
                               {"tls", config.tls.insecure ? "off" : "on"}});
@@ -187,6 +198,9 @@ void AddRefusals(const Servers& servers, const Enrollment* enrollment,
                  const telemetry::TextEndpoint* endpoint, telemetry::Metrics& metrics) {
   std::vector<ListenerRefusals> listeners = {{"agents", servers.agents->refusals()},
                                              {"admin", servers.admin->refusals()}};
+  if (servers.operators != nullptr) {
+    listeners.push_back({"operators", servers.operators->refusals()});
+  }
   if (enrollment != nullptr) listeners.push_back({"enroll", enrollment->refusals()});
   if (endpoint != nullptr) listeners.push_back({"metrics", endpoint->refusals()});
   metrics.AddSource([listeners = std::move(listeners)] { return RefusalSamples(listeners); });
@@ -240,6 +254,7 @@ void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
+  if (servers.operators != nullptr) servers.operators->Shutdown(deadline);
 }
 
 AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
@@ -371,6 +386,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                  {loop, cloud->cloud(), clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   SystemResolver resolver;
+  ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
+  OperatorLogKeys operator_log(newest);
   AdminService admin_service(settings, AboutUs(store, *cloud, clock), config.sqlite,
                              {.loop = loop,
                               .store = store,
@@ -381,8 +398,9 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                               .budgets = budgets,
                               .resolver = resolver,
                               .revocations = *revocations,
-                              .authority = keys.authority()});
-  VersionGate gate(base::kVersion, admin_service);
+                              .authority = keys.authority(),
+                              .operator_log = operator_log});
+  AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint.get(), metrics);

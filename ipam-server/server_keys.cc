@@ -53,8 +53,9 @@ absl::StatusOr<std::optional<MarkKeys>> MarkKeysOf(const std::optional<OpenedSea
 }
 
 // Makes the files that the agents' port needs.
-absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const EnrollConfig& config,
+absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const ServerConfig& all,
                                                            Enrollment::Edges edges) {
+  const EnrollConfig& config = *all.enroll;
   ASSIGN_OR_RETURN(const ClusterAccess access,
                    InClusterAccess([](const char* name) { return std::getenv(name); }));
   return Enrollment::Open({.address = config.address,
@@ -65,6 +66,8 @@ absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const EnrollConfig& c
                                      .k8s_namespace = config.k8s_namespace,
                                      .service_account = config.service_account},
                            .certificate_life = config.certificate_life,
+                           .operators = config.operators,
+                           .serves_operators = all.listen_operators != "off",
                            .access = access},
                           std::move(edges));
 }
@@ -82,7 +85,7 @@ absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, Store& store,
       edges.place.emplace(ClusterAuthority::Place{
           .store = store, .key = seal->key, .directory = config.enroll->directory});
     }
-    ASSIGN_OR_RETURN(enrollment, OpenEnrollment(*config.enroll, std::move(edges)));
+    ASSIGN_OR_RETURN(enrollment, OpenEnrollment(config, std::move(edges)));
   }
   const std::string directory = config.witness_directory();
   ASSIGN_OR_RETURN(const auto marks, MarkKeysOf(seal, directory, store));

@@ -144,6 +144,7 @@ stage_image() {
     cp "$work/image/usr/bin/$program" "$stage$prefix/lib/spoke/bin/"
     wrap "$program"
   done
+  ln -s spokectl "$stage$prefix/bin/kubectl-spoke"
   install -D -m 0644 "$here/conf/systemd/$daemon.service" "$stage$units/$daemon.service"
   install -D -m 0644 "$here/conf/systemd/$daemon.default" "$stage/etc/default/$daemon"
   mkdir -p "$stage/etc/spoke/tls"

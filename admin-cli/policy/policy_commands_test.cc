@@ -1,5 +1,6 @@
 // Tests of apply, diff, get, delete and rollout: against files and the tests' server.
 #include <filesystem>
+#include <tuple>
 
 #include "admin-cli/command_fixture.h"
 
@@ -219,6 +220,61 @@ TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
   const Outcome older = Run("diff -f " + file);
   EXPECT_EQ(older.code, 1);
   EXPECT_THAT(older.err, HasSubstr("it is not known how many connections this would cut"));
+}
+
+// Two changes, of which what was before the newer is kept.
+void SetLog(FakeState& state) {
+  for (const auto& [who, before, after] :
+       {std::tuple<const char*, uint64_t, uint64_t>{"alice", 200, 300}, {"uid 0", 100, 200}}) {
+    v1::OperatorRecord& record = *state.operator_log.add_records();
+    record.set_unix_ms(1'700'000'000'000);
+    record.set_who(who);
+    record.set_role("admin");
+    record.set_from("10.0.0.7");
+    record.set_method("Apply");
+    record.set_what("Pool/blue changed");
+    record.set_policy_before(before);
+    record.set_policy_after(after);
+  }
+  state.operator_log.add_undo_to(200);
+}
+
+TEST_F(CommandTest, AuditLogSaysWhoHasChangedWhat) {
+  EXPECT_THAT(Run("audit-log").err, HasSubstr("there are no changes by operators"));
+  Change(SetLog);
+  EXPECT_THAT(Run("audit-log --no-headers").out,
+              HasSubstr("2023-11-14T22:13:20Z  alice  10.0.0.7  Apply  Pool/blue changed"));
+  EXPECT_EQ(Json("audit-log")[1]["policy_before"], 100);
+  Run("audit-log --since 1h --who alice --limit 7");
+  EXPECT_EQ(server_.last_request(),
+            "ListOperatorLog since_unix_ms: 1699997000000 who: \"alice\" limit: 7");
+  EXPECT_EQ(Run("audit-log --since never").code, 2);
+  Refuse("ListOperatorLog", absl::PermissionDeniedError("no"));
+  EXPECT_EQ(Run("audit-log").code, 5);
+}
+
+TEST_F(CommandTest, PolicyHistorySaysToWhatOneCanGoBack) {
+  Change(SetLog);
+  const std::string out = Run("policy history").out;
+  EXPECT_THAT(out, HasSubstr("300      2023-11-14T22:13:20Z  alice  Pool/blue changed  200"));
+  EXPECT_THAT(out, HasSubstr("uid 0  Pool/blue changed  not kept"));
+  EXPECT_EQ(Json("policy history")[0]["can_go_back"], true);
+  EXPECT_EQ(Json("policy history")[1]["can_go_back"], false);
+  EXPECT_THAT(server_.last_request(), HasSubstr("policy_only: true"));
+}
+
+TEST_F(CommandTest, RolloutUndoPrintsWhatChanges) {
+  Change([](FakeState& state) {
+    v1::ObjectChange& change = *state.undone.add_changes();
+    change.set_kind("Pool");
+    change.set_name("blue");
+    change.set_action("changed");
+  });
+  EXPECT_EQ(Run("rollout undo --to 200").out, "Pool/blue changed\n");
+  EXPECT_EQ(server_.last_request(), "UndoRollout to_version: 200");
+  EXPECT_THAT(Run("rollout undo --dry-run").out, HasSubstr("Pool/blue"));
+  EXPECT_EQ(server_.last_request(), "UndoRollout dry_run: true");
+  EXPECT_EQ(Run("rollout undo --to x").code, 2);
 }
 
 }  // namespace

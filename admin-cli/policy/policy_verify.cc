@@ -164,7 +164,8 @@ Command PolicyCommand() {
                 .run = Verify,
                 .exit_codes = "0 all is as expected; 1 something is not, or a node did not try; "
                               "2 could not ask or wrong usage; else as everywhere.",
-                .failure_code = 2}},
+                .failure_code = 2},
+               PolicyHistoryVerb()},
           .group = kGroupPolicy};
 }
 

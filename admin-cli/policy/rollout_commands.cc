@@ -1,5 +1,6 @@
 #include "admin-cli/output/console.h"
 #include "admin-cli/output/list_form.h"
+#include "admin-cli/policy/objects.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 
@@ -131,6 +132,33 @@ absl::StatusOr<int> Resume(Session& session) {
   return 0;
 }
 
+absl::StatusOr<int> Undo(Session& session) {
+  v1::UndoRolloutRequest request;
+  request.set_to_version(session.arguments.Version("to"));
+  request.set_dry_run(session.arguments.Has("dry-run"));
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.UndoRollout(request));
+  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
+  return 0;
+}
+
+Command UndoCommand() {
+  return {.name = "undo",
+          .summary = "Put policy objects back as they were at an earlier version",
+          .description =
+              "Applies the objects as they were, as a new version, all or nothing and by the rules "
+              "of apply: what clashes with addresses in use by now is refused. Without --to, what "
+              "the last change has changed. The server keeps what was before the last 20 changes; "
+              "spokectl policy history lists them.",
+          .examples = {"spokectl policy history", "spokectl rollout undo --dry-run",
+                       "spokectl rollout undo --to 1789034112345"},
+          .options = {{.name = "to",
+                       .value = "VERSION",
+                       .help = "The version to go back to, as spokectl policy history shows it",
+                       .values = Values::kVersion},
+                      {.name = "dry-run", .help = "Say what would change, change nothing"}},
+          .run = Undo};
+}
+
 }  // namespace
 
 Command RolloutCommand() {
@@ -172,7 +200,8 @@ Command RolloutCommand() {
                              .help = "Of the policy, as spokectl rollout status shows it",
                              .values = Values::kVersion,
                              .required = true}},
-            .run = Resume}},
+            .run = Resume},
+           UndoCommand()},
       .group = kGroupPolicy};
 }
 

@@ -78,7 +78,11 @@ absl::StatusOr<int> Bundle(Session& session) {
     for (size_t i = 0; i < parts.size(); ++i) {
       progress.Show(i, parts.size(), parts[i].file);
       std::vector<std::string> words = parts[i].words;
-      words.insert(words.end(), {"--server", session.client.server(), "--color", "never"});
+      for (const char* option : {"server", "context"}) {
+        if (!session.arguments.Has(option)) continue;
+        words.insert(words.end(), {fmt::format("--{}", option), session.arguments.Text(option)});
+      }
+      words.insert(words.end(), {"--color", "never"});
       if (session.arguments.Has("timeout") && parts[i].words[0] != "rollout") {
         words.insert(words.end(), {"--timeout", session.arguments.Text("timeout")});
       }

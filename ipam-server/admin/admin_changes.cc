@@ -7,6 +7,7 @@
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/admin/describe.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/operators/policy_versions.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/object_text.h"
@@ -54,6 +55,21 @@ void Describe(const ApplyPlan& plan, Response& response) {
   response.set_policy_version(plan.next.version());
 }
 
+// Says what changes: the first objects by their names, and how many more there are.
+std::string SummaryOf(const ApplyPlan& plan) {
+  constexpr size_t kMostNames = 12;
+  std::string text;
+  size_t count = 0;
+  for (const ObjectChange& change : plan.changes) {
+    if (change.action == ChangeAction::kUnchanged) continue;
+    if (++count > kMostNames) continue;
+    text += fmt::format("{}{}/{} {}", text.empty() ? "" : ", ", change.key.kind, change.key.name,
+                        NameOf(change.action));
+  }
+  if (count > kMostNames) text += fmt::format(", and {} more", count - kMostNames);
+  return text;
+}
+
 // Checks the version; `expected` 0: any.
 absl::Status CheckVersion(const ObjectSet& set, uint64_t expected) {
   if (expected == 0 || expected == set.version()) return absl::OkStatus();
@@ -79,7 +95,11 @@ grpc::Status AdminService::GetRecovery(Context* context, const v1::GetRecoveryRe
 grpc::Status AdminService::ConfirmRecovery(Context* context,
                                            const v1::ConfirmRecoveryRequest* request,
                                            v1::RecoveryInfo* response) {
-  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+  OperatorChange recorded{
+      .method = "ConfirmRecovery",
+      .what = fmt::format("took the store for the newest; {} nodes had not spoken",
+                          request->nodes_silent())};
+  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
     auto effects = ipam::ConfirmRecovery(state, request->nodes_silent(), clock_.Now());
     *response = DescribeRecovery(state.fleet, state.recovery);
     return effects;
@@ -90,10 +110,14 @@ grpc::Status AdminService::ConfirmRecovery(Context* context,
 grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
                                     v1::UnfreezeResponse* response) {
   std::string reason;
+  OperatorChange recorded{.method = "Unfreeze", .what = ""};
   const absl::Status status =
-      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         const BreakerState& breaker = state.fleet.breaker().state();
-        if (breaker.freeze) reason = breaker.freeze->reason;
+        if (breaker.freeze) {
+          reason = breaker.freeze->reason;
+          recorded.what = fmt::format("releases go on; they were frozen: {}", reason);
+        }
         return state.fleet.Unfreeze(clock_.Now());
       });
   if (status.ok()) response->set_was_frozen_for(reason);
@@ -104,7 +128,9 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
                                        v1::NodeInfo* response) {
   const auto mode = ModeOf(request->mode());
   if (!mode.ok()) return rpc::ToGrpc(mode.status());
-  absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+  OperatorChange recorded{.method = "SetNodeMode",
+                          .what = fmt::format("node {} is {}", request->name(), request->mode())};
+  absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
     return state.fleet.SetMode(request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -124,7 +150,8 @@ absl::Status AdminService::Describe(const Context& context, const std::string& n
 
 grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
                                      v1::NodeInfo* response) {
-  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+  OperatorChange recorded{.method = "RetryNode", .what = fmt::format("node {}", request->name())};
+  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
     return state.fleet.Retry(request->name());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -143,13 +170,17 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
       farewell.silent.emplace(it->first, it->second.session_epoch);
     }
   });
+  OperatorChange recorded{.method = "ForgetNode", .what = ""};
   if (status.ok()) {
-    status = Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-      ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
-      response->set_vm_id(forgotten.node.vm_id);
-      response->set_addresses(forgotten.addresses);
-      return std::move(forgotten.effects);
-    });
+    status =
+        Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+          ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
+          recorded.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
+                                      forgotten.node.vm_id, forgotten.addresses);
+          response->set_vm_id(forgotten.node.vm_id);
+          response->set_addresses(forgotten.addresses);
+          return std::move(forgotten.effects);
+        });
   }
   return rpc::ToGrpc(status);
 }
@@ -169,8 +200,10 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
         "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
         address->ToString()));
   }
+  OperatorChange recorded{.method = "ReleaseAddress", .what = address->ToString()};
+  if (request->force()) recorded.what += fmt::format(", by force: {}", request->reason());
   if (status.ok()) {
-    status = Do(*context, [&](ServerState& state, RawRecords&) {
+    status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
       return request->force()
                  ? state.fleet.ForceRelease(*address, request->node(), request->reason())
                  : state.fleet.Release(*address, request->node());
@@ -185,7 +218,11 @@ grpc::Status AdminService::QuarantineAddress(Context* context,
                                              v1::AddressInfo* response) {
   const auto address = ip::Address::Parse(request->address());
   if (!address.ok()) return rpc::ToGrpc(address.status());
-  const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
+  OperatorChange recorded{
+      .method = "QuarantineAddress",
+      .what = request->lift() ? fmt::format("{} is out of quarantine", address->ToString())
+                              : fmt::format("{}: {}", address->ToString(), request->reason())};
+  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
     const absl::Time now = clock_.Now();
     std::optional<Quarantine> quarantine;
     if (!request->lift()) {
@@ -209,8 +246,13 @@ grpc::Status AdminService::CreateReservation(Context* context,
                             .count = request->count(),
                             .addresses_per_node = request->addresses_per_node(),
                             .ttl = absl::Milliseconds(request->ttl_ms())};
+  OperatorChange recorded{.method = "CreateReservation", .what = ""};
+  if (!request->dry_run()) {
+    recorded.what = fmt::format("{}: {} addresses for each of {} nodes", wanted.name,
+                                wanted.addresses_per_node, wanted.nodes.size() + wanted.count);
+  }
   const absl::Status status =
-      Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         ASSIGN_OR_RETURN(Effects effects,
                          state.fleet.Reserve(wanted, clock_.Now(), request->dry_run()));
         const auto& all = state.fleet.reservations().all();
@@ -225,18 +267,21 @@ grpc::Status AdminService::CreateReservation(Context* context,
 grpc::Status AdminService::DeleteReservation(Context* context,
                                              const v1::DeleteReservationRequest* request,
                                              v1::ReservationInfo* response) {
-  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-    const auto& all = state.fleet.reservations().all();
-    if (const auto it = all.find(request->name()); it != all.end()) {
-      *response = DescribeReservation(it->second);
-    }
-    return state.fleet.EndReservation(request->name());
-  }));
+  OperatorChange recorded{.method = "DeleteReservation", .what = request->name()};
+  return rpc::ToGrpc(
+      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        const auto& all = state.fleet.reservations().all();
+        if (const auto it = all.find(request->name()); it != all.end()) {
+          *response = DescribeReservation(it->second);
+        }
+        return state.fleet.EndReservation(request->name());
+      }));
 }
 
 // Plans and compiles the change on the caller's thread, from what the loop has at one moment; the
 // loop only puts it into force, if nothing was changed since. Otherwise all is judged anew.
 absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
+                                                      std::string_view method,
                                                       const PlanObjects& plan, bool commit) {
   for (int i = 0; i < kMostPlans; ++i) {
     ObjectSet set;
@@ -248,7 +293,7 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
     }));
     ASSIGN_OR_RETURN(ApplyPlan planned, plan(set, world));
     if (!commit || planned.next.version() == set.version()) return planned;
-    ASSIGN_OR_RETURN(const bool in_force, PutIntoForce(context, set.version(), planned));
+    ASSIGN_OR_RETURN(const bool in_force, PutIntoForce(context, method, set.version(), planned));
     if (in_force) return planned;
   }
   return absl::AbortedError(
@@ -256,14 +301,17 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
 }
 
 // Returns false, and nothing happens, when the objects are no longer of the version `from`.
-absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t from,
-                                                const ApplyPlan& plan) {
+absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::string_view method,
+                                                uint64_t from, const ApplyPlan& plan) {
   const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
   std::vector<PolicyWrite> writes = EncodePlan(plan);
+  for (PolicyWrite& former : EncodeFormer(plan, from)) writes.push_back(std::move(former));
+  const std::string summary = SummaryOf(plan);
+  OperatorChange recorded{.method = method, .what = ""};
   CompiledPolicy compiled(plan.next);
   bool in_force = false;
   const absl::Status status =
-      Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+      Do(context, recorded, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
         if (state.objects.version() != from) return Effects();
         RETURN_IF_ERROR(state.fleet.SetPools(pools));
         state.objects = plan.next;
@@ -272,6 +320,7 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t
           raw.insert_or_assign(std::move(write.key), std::move(write.value));
         }
         in_force = true;
+        recorded.what = summary;
         return Effects();
       });
   RETURN_IF_ERROR(status);
@@ -283,7 +332,7 @@ grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* reque
   ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
   AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
   const auto plan = ChangeObjects(
-      *context,
+      *context, "Apply",
       [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
         RETURN_IF_ERROR(CheckVersion(set, request->expected_version()));
         return PlanApply(set, parsed, world, clock_.Now());
@@ -308,7 +357,7 @@ grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjec
             "name an object, or a file with objects, to delete"};
   }
   const auto plan = ChangeObjects(
-      *context,
+      *context, "DeleteObjects",
       [&](const ObjectSet& set, const PolicyWorld& world) {
         return PlanDelete(set, *keys, world, clock_.Now());
       },
@@ -333,15 +382,37 @@ grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRollo
     response->set_connections_cut(cut.cut);
   });
   if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-    if (state.bundles.version() != request->version()) {
-      return absl::FailedPreconditionError(
-          fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
-                      state.bundles.version(), request->version()));
-    }
-    state.cuts_accepted = request->version();
-    return Effects();
-  }));
+  OperatorChange recorded{
+      .method = "ResumeRollout",
+      .what = fmt::format("version {} may end {} of {} connections on {} nodes", request->version(),
+                          response->connections_cut(), response->connections(), response->nodes())};
+  return rpc::ToGrpc(
+      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        if (state.bundles.version() != request->version()) {
+          return absl::FailedPreconditionError(
+              fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
+                          state.bundles.version(), request->version()));
+        }
+        state.cuts_accepted = request->version();
+        return Effects();
+      }));
+}
+
+// Goes the way of Apply(), with its guards: what was in force once may no longer fit to the pools
+// in use, or to what is configured by now.
+grpc::Status AdminService::UndoRollout(Context* context, const v1::UndoRolloutRequest* request,
+                                       v1::ApplyResponse* response) {
+  const auto plan = ChangeObjects(
+      *context, "UndoRollout",
+      [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
+        ASSIGN_OR_RETURN(WayBack way, FindWayBack(store_, set.version(), request->to_version()));
+        AddResolved(resolver_.Resolve(NamesToResolve(way.objects), kResolveTime), way.objects);
+        return PlanApply(set, way.objects, world, clock_.Now(), way.gone);
+      },
+      !request->dry_run());
+  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+  ipam::Describe(*plan, *response);
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest* request,
@@ -349,7 +420,7 @@ grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest
   ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
   AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
   const auto plan = ChangeObjects(
-      *context,
+      *context, "EstimateCuts",
       [&](const ObjectSet& set, const PolicyWorld& world) {
         return PlanApply(set, parsed, world, clock_.Now());
       },

@@ -15,16 +15,6 @@ int64_t MillisOf(absl::Time time) {
   return time == absl::InfiniteFuture() ? 0 : absl::ToUnixMillis(time);
 }
 
-// Returns who calls: by the name in the certificate, or as whoever may open the admin socket.
-std::string CallerOf(const grpc::ServerContext& context) {
-  const auto auth = context.auth_context();
-  if (auth != nullptr) {
-    const rpc::PeerCertificate peer = rpc::PeerCertificateOf(*auth);
-    if (!peer.names.empty()) return peer.names.front();
-  }
-  return "admin socket";
-}
-
 v1::RevokedIdentity ToWire(const DeniedName& name, const Denial& denial) {
   v1::RevokedIdentity out;
   out.set_kind(std::string(NameOf(name.kind)));
@@ -80,10 +70,16 @@ grpc::Status AdminService::RevokeIdentity(Context* context,
   if (!name.ok()) return rpc::ToGrpc(name.status());
   if (const absl::Status valid = CheckDenial(*request); !valid.ok()) return rpc::ToGrpc(valid);
   const absl::Time now = clock_.Now();
-  Denial denial{.reason = request->reason(), .by = CallerOf(*context), .since = now};
+  const auto change =
+      PrepareRecord(*context, {.method = "RevokeIdentity",
+                               .what = fmt::format("{} {} is revoked: {}", NameOf(name->kind),
+                                                   name->value, request->reason())});
+  if (!change.ok()) return rpc::ToGrpc(change.status());
+  Denial denial{.reason = request->reason(), .by = change->record.who(), .since = now};
   if (request->ttl_ms() > 0) denial.until = now + absl::Milliseconds(request->ttl_ms());
-  const auto ended = revocations_.Revoke(*name, denial);
+  const auto ended = revocations_.Revoke(*name, denial, &change->put);
   if (!ended.ok()) return rpc::ToGrpc(ended.status());
+  LogChange(change->record);
   events_.Info("identity_revoked", {{"kind", std::string(NameOf(name->kind))},
                                     {"value", name->value},
                                     {"by", denial.by},
@@ -99,11 +95,17 @@ grpc::Status AdminService::UnrevokeIdentity(Context* context,
                                             v1::UnrevokeIdentityResponse*) {
   const auto name = DeniedName::From(request->kind(), request->value());
   if (!name.ok()) return rpc::ToGrpc(name.status());
-  const absl::Status status = revocations_.Unrevoke(*name);
+  const auto change = PrepareRecord(
+      *context,
+      {.method = "UnrevokeIdentity",
+       .what = fmt::format("{} {} is not revoked any more", NameOf(name->kind), name->value)});
+  if (!change.ok()) return rpc::ToGrpc(change.status());
+  const absl::Status status = revocations_.Unrevoke(*name, &change->put);
   if (!status.ok()) return rpc::ToGrpc(status);
+  LogChange(change->record);
   events_.Info("identity_unrevoked", {{"kind", std::string(NameOf(name->kind))},
                                       {"value", name->value},
-                                      {"by", CallerOf(*context)}});
+                                      {"by", change->record.who()}});
   return grpc::Status::OK;
 }
 
@@ -128,9 +130,13 @@ grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAut
                                            v1::ListRootsResponse* response) {
   const auto authority = Present(authority_);
   if (!authority.ok()) return rpc::ToGrpc(authority.status());
-  const absl::Status begun = (*authority)->Rotate(clock_.Now());
+  const auto change = PrepareRecord(
+      *context, {.method = "RotateAuthority", .what = "the authority's root is being replaced"});
+  if (!change.ok()) return rpc::ToGrpc(change.status());
+  const absl::Status begun = (*authority)->Rotate(clock_.Now(), &change->put);
   if (!begun.ok()) return rpc::ToGrpc(begun);
-  events_.Info("authority_rotation_begun", {{"by", CallerOf(*context)}});
+  LogChange(change->record);
+  events_.Info("authority_rotation_begun", {{"by", change->record.who()}});
   auto roots = DescribeRoots((*authority)->roots());
   if (roots.ok()) *response = *std::move(roots);
   return rpc::ToGrpc(roots.status());

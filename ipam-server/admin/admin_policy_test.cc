@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/admin/admin_fixture.h"
 
@@ -138,6 +139,56 @@ TEST_F(AdminTest, AgentsAreAskedWhatAPolicyWouldCut) {
   file.set_text("kind: Nothing\n");
   EXPECT_EQ(Ask(&v1::AdminService::Stub::EstimateCuts, request, cuts).error_code(),
             StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(AdminTest, EachChangeIsOnRecordAndNothingElseIs) {
+  const std::string pool =
+      "apiVersion: spoke/v1\nkind: Pool\nmetadata: {name: blue}\nspec: {cidr: 10.7.0.0/24}\n";
+  v1::UnfreezeResponse unfrozen;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::Unfreeze, v1::UnfreezeRequest(), unfrozen).ok());
+  ASSERT_TRUE(ApplyYaml(pool, nullptr, /*dry_run=*/true).ok());
+  v1::SetNodeModeRequest mode;
+  mode.set_name("nowhere");
+  mode.set_mode("draining");
+  v1::NodeInfo node;
+  EXPECT_FALSE(Ask(&v1::AdminService::Stub::SetNodeMode, mode, node).ok());
+  v1::ListOperatorLogResponse log;
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::ListOperatorLog, v1::ListOperatorLogRequest(), log).ok());
+  EXPECT_EQ(log.records_size(), 0) << "nothing was changed";
+  ASSERT_TRUE(ApplyYaml(pool).ok());
+  ASSERT_TRUE(ApplyYaml(pool).ok());
+  ConnectNode();
+  mode.set_name("node1");
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::SetNodeMode, mode, node).ok());
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::ListOperatorLog, v1::ListOperatorLogRequest(), log).ok());
+  ASSERT_EQ(log.records_size(), 2) << "what is there already is not applied again";
+  EXPECT_EQ(log.records(0).what(), "node node1 is draining");
+  EXPECT_EQ(log.records(1).method(), "Apply");
+  EXPECT_EQ(log.records(1).what(), "Pool/blue created");
+  EXPECT_EQ(log.records(1).from(), "unix socket");
+  EXPECT_EQ(log.records(1).role(), "admin");
+  EXPECT_GT(log.records(1).policy_after(), log.records(1).policy_before());
+  EXPECT_EQ(log_.Count("operator_change"), 2);
+}
+
+// A pool in use is not taken away, whoever asks and by whichever way.
+TEST_F(AdminTest, UndoKeepsToTheRulesOfApply) {
+  ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: Pool\nmetadata: {name: blue}\n"
+                        "spec: {cidr: 10.7.0.0/24, namespaces: [web]}\n")
+                  .ok());
+  v1::QuarantineAddressRequest quarantine;
+  quarantine.set_address("10.7.0.9");
+  v1::AddressInfo info;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::QuarantineAddress, quarantine, info).ok());
+  v1::ApplyResponse undone;
+  const grpc::Status refused =
+      Ask(&v1::AdminService::Stub::UndoRollout, v1::UndoRolloutRequest(), undone);
+  EXPECT_EQ(refused.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), testing::HasSubstr("Pool \"blue\""));
+  quarantine.set_lift(true);
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::QuarantineAddress, quarantine, info).ok());
 }
 
 }  // namespace

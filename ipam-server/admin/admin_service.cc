@@ -10,6 +10,7 @@
 #include "ipam-server/admin/explain.h"
 #include "ipam-server/budget/budget_query.h"
 #include "ipam-server/history/history_query.h"
+#include "ipam-server/operators/caller.h"
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/objects/rollout.h"
 #include "ipam-server/session/pod_traces.h"
@@ -42,8 +43,43 @@ absl::Status AdminService::Ask(const Context& context, LoopQuery query) {
   return AskLoop(loop_, PatienceOf(context), std::move(query));
 }
 
-absl::Status AdminService::Do(const Context& context, LoopChange change) {
-  return ChangeInLoop(loop_, PatienceOf(context), std::move(change));
+absl::Status AdminService::Do(const Context& context, OperatorChange& recorded, LoopChange change) {
+  const absl::Time now = clock_.Now();
+  ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
+  std::optional<v1::OperatorRecord> record;
+  RETURN_IF_ERROR(ChangeInLoop(loop_, PatienceOf(context),
+                               [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+                                 const uint64_t before = state.objects.version();
+                                 ASSIGN_OR_RETURN(Effects effects, change(state, raw));
+                                 if (recorded.what.empty()) return effects;
+                                 record = RecordOf(who, recorded, now);
+                                 record->set_policy_before(before);
+                                 record->set_policy_after(state.objects.version());
+                                 raw.insert_or_assign(operator_log_.Next(now),
+                                                      record->SerializeAsString());
+                                 return effects;
+                               }));
+  if (record) LogChange(*record);
+  return absl::OkStatus();
+}
+
+void AdminService::LogChange(const v1::OperatorRecord& record) {
+  events_.Info("operator_change", {{"who", record.who()},
+                                   {"role", record.role()},
+                                   {"from", record.from()},
+                                   {"method", record.method()},
+                                   {"what", record.what()},
+                                   {"policy_before", record.policy_before()},
+                                   {"policy_after", record.policy_after()}});
+}
+
+absl::StatusOr<AdminService::PreparedRecord> AdminService::PrepareRecord(
+    const Context& context, const OperatorChange& recorded) {
+  const absl::Time now = clock_.Now();
+  ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
+  PreparedRecord prepared{.record = RecordOf(who, recorded, now), .put = {}};
+  prepared.put = {.key = operator_log_.Next(now), .value = prepared.record.SerializeAsString()};
+  return prepared;
 }
 
 absl::Status AdminService::AskForNodes(
@@ -305,6 +341,16 @@ grpc::Status AdminService::GetRollout(Context* context, const v1::GetRolloutRequ
   response->set_held_connections_cut(rollout.waiting.cut);
   for (const size_t index : rollout.behind) *response->add_behind() = infos[index];
   return grpc::Status::OK;
+}
+
+grpc::Status AdminService::ListOperatorLog(Context* context,
+                                           const v1::ListOperatorLogRequest* request,
+                                           v1::ListOperatorLogResponse* response) {
+  uint64_t version = 0;
+  absl::Status status =
+      Ask(*context, [&](const FleetView& view) { version = view.state.objects.version(); });
+  if (status.ok()) status = QueryOperatorLog(store_, *request, version, *response);
+  return rpc::ToGrpc(status);
 }
 
 grpc::Status AdminService::Explain(Context* context, const v1::ExplainRequest* request,

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -15,6 +16,7 @@
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/operators/operator_log.h"
 #include "ipam-server/revocation/revocations.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/traffic/traffic_book.h"
@@ -46,6 +48,7 @@ class AdminService final : public v1::AdminService::Service {
     HostResolver& resolver;
     Revocations& revocations;
     ClusterAuthority* authority;  // nullptr: this server gives out no certificates.
+    OperatorLogKeys& operator_log;
   };
   // Borrows the edges. `settings`: those of the loop. `store_path`: the store's file, beside which
   // backups lie on their way to the operator.
@@ -62,7 +65,8 @@ class AdminService final : public v1::AdminService::Service {
         budgets_(edges.budgets),
         resolver_(edges.resolver),
         revocations_(edges.revocations),
-        authority_(edges.authority) {}
+        authority_(edges.authority),
+        operator_log_(edges.operator_log) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
@@ -139,6 +143,11 @@ class AdminService final : public v1::AdminService::Service {
   grpc::Status ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
                              v1::ResumeRolloutResponse* response) override;
 
+  grpc::Status UndoRollout(Context* context, const v1::UndoRolloutRequest* request,
+                           v1::ApplyResponse* response) override;
+  grpc::Status ListOperatorLog(Context* context, const v1::ListOperatorLogRequest* request,
+                               v1::ListOperatorLogResponse* response) override;
+
   grpc::Status Audit(Context* context, const v1::AuditRequest* request,
                      Writer<v1::AuditResponse>* writer) override;
   grpc::Status VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
@@ -149,9 +158,20 @@ class AdminService final : public v1::AdminService::Service {
                       Writer<v1::BackupResponse>* writer) override;
 
  private:
-  // AskLoop(), ChangeInLoop() and VisitNodes(), with the caller's deadline.
+  // AskLoop(), VisitNodes() and ChangeInLoop(), with the caller's deadline.
   absl::Status Ask(const Context& context, LoopQuery query);
-  absl::Status Do(const Context& context, LoopChange change);
+  // Also records what `recorded` says by the time `change` has been made, in the same commit and in
+  // the log (operator_change). Errors: also as CallerOf().
+  absl::Status Do(const Context& context, OperatorChange& recorded, LoopChange change);
+  // A change that does not go through the loop: its record, to be written in the same commit, and
+  // said by LogChange() once that has succeeded.
+  struct PreparedRecord {
+    v1::OperatorRecord record;
+    CompareAndPut put;
+  };
+  absl::StatusOr<PreparedRecord> PrepareRecord(const Context& context,
+                                               const OperatorChange& recorded);
+  void LogChange(const v1::OperatorRecord& record);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
   absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
@@ -162,9 +182,10 @@ class AdminService final : public v1::AdminService::Service {
   // Judges `plan` against the present state; with `commit`, puts it into force.
   using PlanObjects =
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;
-  absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, const PlanObjects& plan,
-                                          bool commit);
-  absl::StatusOr<bool> PutIntoForce(const Context& context, uint64_t from, const ApplyPlan& plan);
+  absl::StatusOr<ApplyPlan> ChangeObjects(const Context& context, std::string_view method,
+                                          const PlanObjects& plan, bool commit);
+  absl::StatusOr<bool> PutIntoForce(const Context& context, std::string_view method, uint64_t from,
+                                    const ApplyPlan& plan);
 
   const ServerSettings settings_;
   const About about_;
@@ -179,6 +200,7 @@ class AdminService final : public v1::AdminService::Service {
   HostResolver& resolver_;
   Revocations& revocations_;
   ClusterAuthority* const authority_;
+  OperatorLogKeys& operator_log_;
 };
 
 }  // namespace spoke::ipam

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "fmt/core.h"
+#include "ipam-server/operators/role.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
@@ -65,8 +66,12 @@ bool IsGood(const std::string& certificate, const std::string& key, const OwnCer
   const auto of_authority = tls::ReadCertificate(authority.certificate);
   const bool lasts = facts->not_after > now + kOwnCertificateLife / 3 ||
                      (of_authority.ok() && facts->not_after >= of_authority->not_after);
+  const std::string& organization = own.subject.organization;
+  const auto organizations =
+      organization.empty() ? std::vector<std::string>() : std::vector<std::string>{organization};
   return lasts && facts->common_name == own.subject.common_name &&
-         facts->dns_names == own.subject.dns_names && facts->addresses == own.subject.addresses;
+         facts->organizations == organizations && facts->dns_names == own.subject.dns_names &&
+         facts->addresses == own.subject.addresses;
 }
 
 }  // namespace
@@ -121,6 +126,7 @@ OwnCertificate OperatorCertificate() {
           .subject = {.common_name = kOperatorName,
                       .dns_names = {},
                       .addresses = {},
+                      .organization = std::string(OrganizationOf(Role::kAdmin)),
                       .purpose = tls::Purpose::kClient}};
 }
 

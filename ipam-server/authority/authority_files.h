@@ -3,7 +3,7 @@
 //
 //   ca.key, ca.pem              the authority; made at the first start and never written again
 //   server.key, server.pem      what agents see
-//   operator.key, operator.pem  for operators; no node can have its name
+//   operator.key, operator.pem  for operators, where they are served; no node can have its name
 //   metrics.token               what Prometheus shows to server and agents; the first line is
 //   published
 //

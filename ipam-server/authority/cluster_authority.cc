@@ -37,10 +37,11 @@ absl::Status WriteBeside(const std::string& directory, const Roots& roots,
   return Write(directory + "/" + kSealedCopy, record);
 }
 
-absl::StatusOr<int64_t> Put(Store& store, std::string_view key, std::string value,
-                            int64_t expected) {
-  const std::vector<CompareAndPut> batch = {
+absl::StatusOr<int64_t> Put(Store& store, std::string_view key, std::string value, int64_t expected,
+                            const CompareAndPut* beside = nullptr) {
+  std::vector<CompareAndPut> batch = {
       {.key = std::string(key), .value = std::move(value), .expected = expected}};
+  if (beside != nullptr) batch.push_back(*beside);
   ASSIGN_OR_RETURN(const std::vector<int64_t> revisions, store.Commit(batch));
   return revisions.front();
 }
@@ -153,7 +154,7 @@ Roots ClusterAuthority::roots() const {
   return roots_;
 }
 
-absl::Status ClusterAuthority::Rotate(absl::Time now) {
+absl::Status ClusterAuthority::Rotate(absl::Time now, const CompareAndPut* beside) {
   if (place_ == nullptr) {
     return absl::FailedPreconditionError(
         "the authority is in a directory of this server, where its root stays the same: configure "
@@ -163,7 +164,7 @@ absl::Status ClusterAuthority::Rotate(absl::Time now) {
   if (doubtful_) RETURN_IF_ERROR(ReadAgain());
   ASSIGN_OR_RETURN(const tls::Authority made, MakeAuthority(now));
   ASSIGN_OR_RETURN(const Roots next, BeginRotation(roots(), made.certificate, made.key, now));
-  return Change(next);
+  return Change(next, beside);
 }
 
 absl::StatusOr<bool> ClusterAuthority::Step(absl::Time now) {
@@ -177,9 +178,9 @@ absl::StatusOr<bool> ClusterAuthority::Step(absl::Time now) {
   return true;
 }
 
-absl::Status ClusterAuthority::Change(const Roots& next) {
+absl::Status ClusterAuthority::Change(const Roots& next, const CompareAndPut* beside) {
   ASSIGN_OR_RETURN(const std::string record, EncodeRoots(next, place_->key));
-  const auto revision = Put(place_->store, kRootsKey, record, revision_);
+  const auto revision = Put(place_->store, kRootsKey, record, revision_, beside);
   doubtful_ = !revision.ok();
   if (!revision.ok()) return base::Annotate(revision.status(), "store the authority's roots");
   revision_ = *revision;

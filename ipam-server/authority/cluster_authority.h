@@ -60,9 +60,10 @@ class ClusterAuthority {
   std::string trusted() const;
   Roots roots() const;
 
-  // Begins a rotation to a new root. Errors: kFailedPrecondition (one is under way, or the
+  // Begins a rotation to a new root. `beside` is a record that is written in the same commit; null:
+  // none. Errors: kFailedPrecondition (one is under way, or the
   // authority is in a directory); as Store::Commit().
-  absl::Status Rotate(absl::Time now);
+  absl::Status Rotate(absl::Time now, const CompareAndPut* beside = nullptr);
   // Does what time makes due of a rotation. True: the roots have changed. Errors: as
   // Store::Commit(); it is tried again with the next call.
   absl::StatusOr<bool> Step(absl::Time now);
@@ -70,7 +71,8 @@ class ClusterAuthority {
  private:
   ClusterAuthority(std::unique_ptr<Place> place, Roots roots, int64_t revision);
 
-  absl::Status Change(const Roots& roots) ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
+  absl::Status Change(const Roots& roots, const CompareAndPut* beside = nullptr)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
   absl::Status ReadAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
 
   const std::unique_ptr<const Place> place_;         // nullptr: a directory.

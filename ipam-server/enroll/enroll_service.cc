@@ -12,6 +12,8 @@
 namespace spoke::ipam {
 namespace {
 
+// A day's work, and no longer: nobody can take such a certificate back.
+constexpr absl::Duration kOperatorCertificateLife = absl::Hours(12);
 constexpr size_t kMaxLoggedBytes = 253;  // A DNS name's length.
 
 // Returns "ipv4:10.0.0.1:4711" without the port, which is another one each time.
@@ -116,20 +118,65 @@ absl::Status EnrollService::Answer(const v1::EnrollRequest& request, v1::EnrollR
   return absl::OkStatus();
 }
 
+absl::Status EnrollService::Answer(const v1::OperatorCertificateRequest& request,
+                                   v1::OperatorCertificateReply& reply) {
+  RETURN_IF_ERROR(CheckOperatorToken(request.token()));
+  ASSIGN_OR_RETURN(const tls::PublicKey key, tls::ReadSigningRequest(request.csr()));
+  const OperatorRules& rules = settings_.operators;
+  ASSIGN_OR_RETURN(const TokenFacts token, edges_.reviewer.Review(request.token(), rules.audience));
+  ASSIGN_OR_RETURN(const Role role, RoleFor(token, rules));
+  const absl::Time now = edges_.clock.Now();
+  ASSIGN_OR_RETURN(const std::string certificate,
+                   tls::IssueCertificate(authority_.signing(), key,
+                                         {.common_name = token.user,
+                                          .dns_names = {},
+                                          .addresses = {},
+                                          .organization = std::string(OrganizationOf(role)),
+                                          .purpose = tls::Purpose::kClient},
+                                         {now - kClockSkew, now + kOperatorCertificateLife}));
+  ASSIGN_OR_RETURN(const tls::CertificateFacts facts, tls::ReadCertificate(certificate));
+  reply.set_certificate_chain(certificate);
+  reply.set_ca(authority_.trusted());
+  reply.set_not_after(absl::ToUnixSeconds(facts.not_after));
+  reply.set_user(token.user);
+  reply.set_role(std::string(NameOf(role)));
+  edges_.log.Info("operator_certificate_issued",
+                  {{"user", token.user},
+                   {"role", NameOf(role)},
+                   {"not_after", absl::FormatTime(facts.not_after)}});
+  return absl::OkStatus();
+}
+
+absl::Status EnrollService::Enter(const std::string& peer) {
+  absl::MutexLock lock(&mutex_);
+  // A refusal is not logged: a flood would flood the log.
+  return gate_.Enter(peer, edges_.clock.Now());
+}
+
+void EnrollService::Leave() {
+  absl::MutexLock lock(&mutex_);
+  gate_.Leave();
+}
+
+grpc::Status EnrollService::IssueOperatorCertificate(grpc::ServerContext* context,
+                                                     const v1::OperatorCertificateRequest* request,
+                                                     v1::OperatorCertificateReply* reply) {
+  const std::string peer = AddressOf(context->peer());
+  if (const absl::Status entered = Enter(peer); !entered.ok()) return ToGrpc(entered);
+  const absl::Status status = Answer(*request, *reply);
+  Leave();
+  if (!status.ok()) {
+    edges_.log.Warn("operator_certificate_refused", {{"peer", peer}, {"error", status}});
+  }
+  return ToGrpc(status);
+}
+
 grpc::Status EnrollService::Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
                                    v1::EnrollReply* reply) {
   const std::string peer = AddressOf(context->peer());
-  {
-    absl::MutexLock lock(&mutex_);
-    // A refusal is not logged: a flood would flood the log.
-    const absl::Status entered = gate_.Enter(peer, edges_.clock.Now());
-    if (!entered.ok()) return ToGrpc(entered);
-  }
+  if (const absl::Status entered = Enter(peer); !entered.ok()) return ToGrpc(entered);
   const absl::Status status = Answer(*request, *reply);
-  {
-    absl::MutexLock lock(&mutex_);
-    gate_.Leave();
-  }
+  Leave();
   if (!status.ok()) {
     // Whoever asks chooses the name, its length too.
     const std::string node = request->node_name().substr(0, kMaxLoggedBytes);

@@ -11,6 +11,7 @@
 #include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/enroll_gate.h"
 #include "ipam-server/enroll/enrollment_decision.h"
+#include "ipam-server/enroll/operator_login.h"
 #include "ipam-server/enroll/token_reviewer.h"
 #include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
@@ -26,6 +27,7 @@ class EnrollService final : public v1::EnrollService::Service {
     EnrollRules rules;
     absl::Duration certificate_life = absl::Hours(24);
     EnrollGate::Settings gate = {};
+    OperatorRules operators = {};  // Naming nobody: operators get no certificates.
   };
   // The edges, all borrowed.
   struct Edges {
@@ -45,9 +47,17 @@ class EnrollService final : public v1::EnrollService::Service {
   // Errors: as the proto file has them.
   grpc::Status Enroll(grpc::ServerContext* context, const v1::EnrollRequest* request,
                       v1::EnrollReply* reply) override;
+  grpc::Status IssueOperatorCertificate(grpc::ServerContext* context,
+                                        const v1::OperatorCertificateRequest* request,
+                                        v1::OperatorCertificateReply* reply) override;
 
  private:
+  // Lets one in, who must Leave(). Errors: kResourceExhausted.
+  absl::Status Enter(const std::string& peer);
+  void Leave();
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
+  absl::Status Answer(const v1::OperatorCertificateRequest& request,
+                      v1::OperatorCertificateReply& reply);
   // Who asks, if it may.
   struct Asker {
     std::string pod;                // Empty: its certificate has vouched for it.

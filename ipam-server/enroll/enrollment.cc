@@ -37,7 +37,9 @@ Enrollment::Enrollment(EnrollmentSettings settings, std::unique_ptr<ClusterAutho
       log_(edges.log),
       api_(settings_.access),
       reviewer_(api_),
-      service_({.rules = settings_.rules, .certificate_life = settings_.certificate_life},
+      service_({.rules = settings_.rules,
+                .certificate_life = settings_.certificate_life,
+                .operators = settings_.operators},
                *authority_,
                {.reviewer = reviewer_,
                 .revocations = edges.revocations,
@@ -110,8 +112,9 @@ absl::Status Enrollment::Serve() {
 
 absl::Status Enrollment::KeepCertificates() {
   const tls::Authority signing = authority_->signing();
-  for (const OwnCertificate& own :
-       {ServerCertificate(settings_.server_names), OperatorCertificate()}) {
+  std::vector<OwnCertificate> all = {ServerCertificate(settings_.server_names)};
+  if (settings_.serves_operators) all.push_back(OperatorCertificate());
+  for (const OwnCertificate& own : all) {
     const auto issued = KeepCertificate(settings_.directory, own, signing, clock_.Now());
     if (!issued.ok()) {
       return base::Annotate(issued.status(), fmt::format("our own certificate {}/{}.pem",
@@ -127,16 +130,28 @@ absl::Status Enrollment::PublishAll() {
                        .operator_certificate = "",
                        .operator_key = "",
                        .metrics_token = ""};
-  ASSIGN_OR_RETURN(files.operator_certificate, os::ReadFile(settings_.directory + "/operator.pem"));
-  ASSIGN_OR_RETURN(files.operator_key, os::ReadFile(settings_.directory + "/operator.key"));
+  if (settings_.serves_operators) {
+    ASSIGN_OR_RETURN(files.operator_certificate,
+                     os::ReadFile(settings_.directory + "/operator.pem"));
+    ASSIGN_OR_RETURN(files.operator_key, os::ReadFile(settings_.directory + "/operator.key"));
+  }
   ASSIGN_OR_RETURN(files.metrics_token, KeepMetricsToken(settings_.directory));
   ASSIGN_OR_RETURN(const bool written, Publish(api_, settings_.rules.k8s_namespace, files));
   if (written) {
     log_.Info("authority_published",
               {{"namespace", settings_.rules.k8s_namespace},
                {"config_map", kAuthorityConfigMap},
-               {"secrets", fmt::format("{},{}", kOperatorSecret, kMetricsSecret)}});
+               {"secrets", settings_.serves_operators
+                               ? fmt::format("{},{}", kOperatorSecret, kMetricsSecret)
+                               : kMetricsSecret}});
   }
+  if (settings_.serves_operators || told_unused_) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const bool unused, HasOperatorSecret(api_, settings_.rules.k8s_namespace));
+  if (unused) {
+    log_.Warn("operator_secret_unused",
+              {{"namespace", settings_.rules.k8s_namespace}, {"secret", kOperatorSecret}});
+  }
+  told_unused_ = true;
   return absl::OkStatus();
 }
 

@@ -30,6 +30,9 @@ struct EnrollmentSettings {
   std::vector<std::string> server_names;
   EnrollRules rules;  // If it has no namespace, that of `access` counts.
   absl::Duration certificate_life = absl::Hours(24);
+  OperatorRules operators = {};
+  // Whether operators have a port: only then is there a certificate of theirs to be published.
+  bool serves_operators = false;
   ClusterAccess access;
   // How often the own certificates and the published objects are looked at.
   absl::Duration look = absl::Minutes(1);
@@ -81,6 +84,7 @@ class Enrollment {
   KubernetesTokenReviewer reviewer_;
   EnrollService service_;
   std::unique_ptr<rpc::BoundedServer> server_;
+  bool told_unused_ = false;  // Of the thread that looks after objects.
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

@@ -28,6 +28,7 @@ struct TokenFacts {
   std::vector<std::string> audiences;  // The audiences asked about for which it is good.
   std::string pod_name;                // Empty: the token is bound to no pod.
   std::string pod_uid;
+  std::vector<std::string> groups = {};
 
   bool operator==(const TokenFacts&) const = default;
 };

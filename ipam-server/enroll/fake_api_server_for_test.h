@@ -128,7 +128,7 @@ class FakeApiServer {
     if (facts.authenticated) {
       status = {{"authenticated", true},
                 {"audiences", facts.audiences},
-                {"user", {{"username", facts.user}, {"uid", "u"}, {"groups", {"system:all"}}}}};
+                {"user", {{"username", facts.user}, {"uid", "u"}, {"groups", facts.groups}}}};
       if (!facts.pod_name.empty()) {
         status["user"]["extra"] = {{"authentication.kubernetes.io/pod-name", {facts.pod_name}},
                                    {"authentication.kubernetes.io/pod-uid", {facts.pod_uid}}};

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "fmt/core.h"
@@ -76,7 +77,9 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   bool written = false;
   absl::Status failed;
   // Agents' pods wait for the authority alone, so that they find the token beside it.
-  for (const ClusterObject* object : {&metrics, &authority, &operators}) {
+  std::vector<const ClusterObject*> objects = {&metrics, &authority};
+  if (!files.operator_certificate.empty()) objects.push_back(&operators);
+  for (const ClusterObject* object : objects) {
     const auto put = Put(api, *object);
     // The others would only take as long again when nobody answers.
     if (absl::IsUnavailable(put.status()) || absl::IsDeadlineExceeded(put.status())) {
@@ -87,6 +90,15 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   }
   RETURN_IF_ERROR(failed);
   return written;
+}
+
+absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace) {
+  ASSIGN_OR_RETURN(const http::Response found,
+                   api.Call("GET", fmt::format("/api/v1/namespaces/{}/secrets/{}", k8s_namespace,
+                                               kOperatorSecret)));
+  if (found.status == 404) return false;
+  RETURN_IF_ERROR(StatusOfAnswer(found, fmt::format("read {}", kOperatorSecret)));
+  return true;
 }
 
 }  // namespace spoke::ipam

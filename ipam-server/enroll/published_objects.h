@@ -16,7 +16,7 @@ inline constexpr const char* kOperatorSecret = "spoke-operator";
 inline constexpr const char* kMetricsSecret =
     "spoke-metrics";  // Agents mount it: its key is token.
 
-// All are in PEM, except the token.
+// All are in PEM, except the token. Without a certificate of operators their Secret is left alone.
 struct PublishedFiles {
   std::string authority;
   std::string operator_certificate;
@@ -31,5 +31,9 @@ struct PublishedFiles {
 // written; the others were tried too, unless nobody answers.
 absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
                              const PublishedFiles& files);
+
+// Whether the operators' Secret is there, such as from a time when it was published. Errors: as
+// StatusOfAnswer() and KubernetesApi::Call().
+absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace);
 
 }  // namespace spoke::ipam

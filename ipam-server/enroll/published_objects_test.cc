@@ -44,6 +44,20 @@ TEST(PublishedObjects, AreCreatedOnceAndReplacedWhenTheyDiffer) {
   EXPECT_EQ(server.Object(kSecret)["data"]["tls.crt"], "cmVuZXdlZA==");
 }
 
+TEST(PublishedObjects, OperatorsThatNobodyServesGetNoSecret) {
+  FakeApiServer server;
+  const KubernetesApi api(server.access());
+  const PublishedFiles files{"authority", "", "", "token"};
+  EXPECT_TRUE(Publish(api, "spoke-system", files).value());
+  EXPECT_TRUE(server.Object(kSecret).is_null());
+  EXPECT_FALSE(HasOperatorSecret(api, "spoke-system").value());
+  // One from before is found, and left alone: it may be somebody else's by now.
+  server.SetObject(kSecret, {{"kind", "Secret"}, {"data", {{"tls.key", "a2V5"}}}});
+  EXPECT_FALSE(Publish(api, "spoke-system", files).value());
+  EXPECT_TRUE(HasOperatorSecret(api, "spoke-system").value());
+  EXPECT_EQ(server.Object(kSecret)["data"]["tls.key"], "a2V5");
+}
+
 TEST(PublishedObjects, SayWhichRightIsMissing) {
   FakeApiServer server;
   const KubernetesApi api(server.access());

@@ -77,6 +77,7 @@ absl::StatusOr<std::string> OnlyTextIn(const json& object, const char* name) {
 absl::Status TakeUser(const json& status, TokenFacts& out) {
   ASSIGN_OR_RETURN(const json* user, ObjectIn(status, "user"));
   ASSIGN_OR_RETURN(out.user, TextIn(*user, "username"));
+  ASSIGN_OR_RETURN(out.groups, TextsIn(*user, "groups"));
   if (FindMember(*user, "extra") == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const json* extra, ObjectIn(*user, "extra"));
   ASSIGN_OR_RETURN(out.pod_name, OnlyTextIn(*extra, kPodName));

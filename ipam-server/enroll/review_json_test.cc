@@ -40,7 +40,8 @@ TEST(ReviewJson, ReadsWhatTheApiServerSays) {
                                 .user = "system:serviceaccount:spoke-system:spoke-netagent",
                                 .audiences = {"spoke-ipam-server"},
                                 .pod_name = "spoke-netagent-x7k2p",
-                                .pod_uid = "0c1d"}));
+                                .pod_uid = "0c1d",
+                                .groups = {"system:serviceaccounts", "system:authenticated"}}));
   const auto refused = ParseTokenReview(
       R"({"kind":"TokenReview","status":{"user":{},"error":"[invalid bearer token]"}})");
   ASSERT_TRUE(refused.ok()) << refused.status();

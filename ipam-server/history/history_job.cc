@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ipam-server/history/history_codec.h"
+#include "ipam-server/operators/operator_log.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -99,7 +100,7 @@ absl::Status HistoryJob::RunOnce() {
   for (const std::vector<size_t>& run : ChunksToMerge(listed.chunks, limits_, now)) {
     RETURN_IF_ERROR(Merge(store_, listed, run));
   }
-  return absl::OkStatus();
+  return TrimOperatorLog(store_, OperatorLogLimits(), now);
 }
 
 }  // namespace spoke::ipam

@@ -1,5 +1,6 @@
 // Keeps the history within its limits: drops what is too old or too much, and puts small chunks
-// together. On a thread of its own, beside the loop's commits.
+// together. It trims the log of operators as well (operators/operator_log.h). On a thread of its
+// own, beside the loop's commits.
 #pragma once
 
 #include <thread>

@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 #include "ipam-server/history/history.h"
 #include "ipam-server/history/history_codec.h"
+#include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/staged_policy.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
@@ -19,6 +20,11 @@ constexpr std::string_view kProbePrefix = "probe/";
 // A disk that has room for less is as good as full.
 constexpr size_t kLeastProbeBytes = size_t{256} << 10;
 constexpr size_t kBytesPerProbe = size_t{256} << 10;
+
+// Returns whether the record is never written again, so that its revision need not be known.
+bool IsWrittenOnce(std::string_view key) {
+  return key.starts_with(kHistoryPrefix) || key.starts_with(kOperatorLogPrefix);
+}
 
 }  // namespace
 
@@ -71,7 +77,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   for (size_t i = 0; i < puts.size(); ++i) {
     if (revisions[i] == 0) {
       revisions_.erase(puts[i].key);
-    } else if (!puts[i].key.starts_with(kHistoryPrefix)) {  // It is never written again.
+    } else if (!IsWrittenOnce(puts[i].key)) {
       revisions_[puts[i].key] = revisions[i];
     }
   }

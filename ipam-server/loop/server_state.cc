@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/store/migration.h"
@@ -30,6 +31,9 @@ absl::Status ForEach(Store& store, std::string_view prefix, Revisions& revisions
 absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
   RETURN_IF_ERROR(FinishPolicy(store));
   RETURN_IF_ERROR(ForEach(store, kPendingPolicyPrefix, revisions,
+                          [](std::string_view) { return absl::OkStatus(); }));
+  // A change that was cut short may have left what was before it, and be made again.
+  RETURN_IF_ERROR(ForEach(store, kPolicyHistoryPrefix, revisions,
                           [](std::string_view) { return absl::OkStatus(); }));
   std::vector<PolicyObject> objects;
   RETURN_IF_ERROR(

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/object_codec.h"
 #include "lib/base/status.h"
 
@@ -20,6 +22,22 @@ constexpr size_t kFewBytes = kAtomicBytes / 2;
 
 std::string PendingPrefix(uint64_t version) {
   return fmt::format("{}{:020}/", kPendingPolicyPrefix, version);
+}
+
+// Stages the version and what is recorded of its change: what was before has to be there once the
+// version is, and the operators' log has it if, and only if, it is.
+void StageRecords(std::span<CompareAndPut> puts) {
+  const auto rank = [](const CompareAndPut& put) {
+    if (put.key == kPolicyVersionKey) return 1;
+    return put.key.starts_with(kOperatorLogPrefix) ? 2 : 0;
+  };
+  std::stable_sort(puts.begin(), puts.end(),
+                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  for (CompareAndPut& put : puts) {
+    if (rank(put) > 0) put.stage = Stage::kRelease;
+    put.joined = rank(put) == 2;
+    if (put.key.starts_with(kPolicyHistoryPrefix)) put.stage = Stage::kHold;
+  }
 }
 
 }  // namespace
@@ -36,7 +54,7 @@ void StagePolicy(std::vector<CompareAndPut>& puts, size_t first, const Revisions
   if (end - first <= kFewWrites && bytes <= kFewBytes) {
     for (size_t i = first + 1; i < end; ++i) puts[i].joined = true;
   } else if (const auto version = DecodePolicyVersion(*flip->value); version.ok()) {
-    flip->stage = Stage::kRelease;
+    StageRecords(std::span(puts).subspan(first));
     const std::string prefix = PendingPrefix(version->version);
     for (size_t i = first; i < end; ++i) {
       if (!puts[i].key.starts_with(kObjectKeyPrefix)) continue;

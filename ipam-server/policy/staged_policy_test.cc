@@ -1,5 +1,6 @@
 #include "ipam-server/policy/staged_policy.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -88,6 +89,39 @@ TEST(StagedPolicy, AfterACrashAnywhereAChangeIsInForceAsAWholeOrNotAtAll) {
     // With half of the stage that has only the version, it has not happened.
     EXPECT_EQ(version->version, stages < 2 ? 1U : 2U);
     EXPECT_EQ(Read(store).objects, stages < 2 ? Set(150, "old") : next);
+  }
+}
+
+// What was before the change is stored before it; what is recorded of it, with it.
+TEST(StagedPolicy, TheRecordOfAChangeIsThereIfAndOnlyIfTheChangeIs) {
+  for (int stages = 0; stages <= 3; ++stages) {
+    SCOPED_TRACE(stages);
+    MemoryStore store;
+    std::vector<CompareAndPut> puts;
+    for (const auto& [key, value] : Set(150, "new")) puts.push_back({key, value});
+    puts.push_back({"operator-log/1", std::string("alice")});
+    puts.push_back({"operator-log/2", std::string("bob")});
+    puts.push_back({"policy-history/1/0", std::string("before")});
+    puts.push_back(
+        {std::string(kPolicyVersionKey), EncodePolicyVersion({.version = 2, .node_version = 1})});
+    StagePolicy(puts, 0, {});
+    const auto flip = std::find_if(puts.begin(), puts.end(), [](const CompareAndPut& put) {
+      return put.key == kPolicyVersionKey;
+    });
+    ASSERT_LT(flip + 2, puts.end());
+    EXPECT_FALSE(flip->joined);
+    for (const auto log : {flip + 1, flip + 2}) {
+      EXPECT_TRUE(log->key.starts_with("operator-log/")) << log->key;
+      EXPECT_TRUE(log->joined && log->stage == flip->stage);
+    }
+    std::vector<CompareAndPut> some;
+    for (const CompareAndPut& put : puts) {
+      if (static_cast<int>(put.stage) < stages) some.push_back(put);
+    }
+    ASSERT_TRUE(store.Commit(some).ok());
+    const bool in_force = store.Get(kPolicyVersionKey)->has_value();
+    EXPECT_EQ(store.Get("operator-log/1")->has_value(), in_force);
+    if (in_force) EXPECT_TRUE(store.Get("policy-history/1/0")->has_value());
   }
 }
 

@@ -59,13 +59,16 @@ void Revocations::Forget(uint64_t session) {
   sessions_.erase(session);
 }
 
-absl::Status Revocations::Write(const DeniedName& name, const Denial* denial) {
+absl::Status Revocations::Write(const DeniedName& name, const Denial* denial,
+                                const CompareAndPut* beside) {
   CompareAndPut put{.key = DeniedKeyOf(name), .value = std::nullopt};
   if (denial != nullptr) put.value = EncodeDenial(*denial);
   if (const auto known = revisions_.find(name); known != revisions_.end()) {
     put.expected = known->second;
   }
-  const auto stored = store_.Commit({&put, 1});
+  std::vector<CompareAndPut> batch = {std::move(put)};
+  if (beside != nullptr) batch.push_back(*beside);
+  const auto stored = store_.Commit(batch);
   doubtful_ = !stored.ok();
   RETURN_IF_ERROR(stored.status());
   if (denial == nullptr) {
@@ -76,7 +79,8 @@ absl::Status Revocations::Write(const DeniedName& name, const Denial* denial) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<size_t> Revocations::Revoke(const DeniedName& name, const Denial& denial) {
+absl::StatusOr<size_t> Revocations::Revoke(const DeniedName& name, const Denial& denial,
+                                           const CompareAndPut* beside) {
   absl::MutexLock change(&change_);
   if (doubtful_) RETURN_IF_ERROR(Read());
   {
@@ -84,7 +88,7 @@ absl::StatusOr<size_t> Revocations::Revoke(const DeniedName& name, const Denial&
     DenyList next = list_;
     RETURN_IF_ERROR(next.Put(name, denial));
   }
-  RETURN_IF_ERROR(base::Annotate(Write(name, &denial), "store the revoked identity"));
+  RETURN_IF_ERROR(base::Annotate(Write(name, &denial, beside), "store the revoked identity"));
   {
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(list_.Put(name, denial));
@@ -108,14 +112,14 @@ size_t Revocations::CutDenied() {
   return denied.size();
 }
 
-absl::Status Revocations::Unrevoke(const DeniedName& name) {
+absl::Status Revocations::Unrevoke(const DeniedName& name, const CompareAndPut* beside) {
   absl::MutexLock change(&change_);
   if (doubtful_) RETURN_IF_ERROR(Read());
   if (!revisions_.contains(name)) {
     return absl::NotFoundError(fmt::format("{} {} is not revoked; see: spokectl node revoked",
                                            NameOf(name.kind), name.value));
   }
-  RETURN_IF_ERROR(base::Annotate(Write(name, nullptr), "store that it is lifted"));
+  RETURN_IF_ERROR(base::Annotate(Write(name, nullptr, beside), "store that it is lifted"));
   absl::MutexLock lock(&mutex_);
   list_.Remove(name);
   return absl::OkStatus();

@@ -39,11 +39,13 @@ class Revocations {
   absl::Status Admit(uint64_t session, PeerIdentity peer);
   void Forget(uint64_t session);
 
-  // Returns how many sessions were cut. What was revoked before has the new reason and end. Errors:
-  // as DenyList::Put() and Store::Commit(); after an error of the store it may be in force.
-  absl::StatusOr<size_t> Revoke(const DeniedName& name, const Denial& denial);
+  // Returns how many sessions were cut. What was revoked before has the new reason and end.
+  // `beside` is a record that is written in the same commit; null: none. Errors: as DenyList::Put()
+  // and Store::Commit(); after an error of the store it may be in force.
+  absl::StatusOr<size_t> Revoke(const DeniedName& name, const Denial& denial,
+                                const CompareAndPut* beside = nullptr);
   // Errors: kNotFound; as Store::Commit().
-  absl::Status Unrevoke(const DeniedName& name);
+  absl::Status Unrevoke(const DeniedName& name, const CompareAndPut* beside = nullptr);
   // Returns the list as it is in force.
   std::map<DeniedName, Denial> List() const;
 
@@ -51,7 +53,7 @@ class Revocations {
   Revocations(Store& store, const os::Clock& clock, Cut cut)
       : store_(store), clock_(clock), cut_(std::move(cut)) {}
   absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
-  absl::Status Write(const DeniedName& name, const Denial* denial)
+  absl::Status Write(const DeniedName& name, const Denial* denial, const CompareAndPut* beside)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
   size_t CutDenied();
 

@@ -128,11 +128,12 @@ class ServicesTest : public testing::Test {
                       .budgets = budgets_,
                       .revocations = *revocations_}};
   AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
+  OperatorLogKeys operator_log_{OperatorLogKeys::Newest(store_).value()};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.File("store.db"),
                       {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_,
-                       *revocations_, nullptr}};
+                       *revocations_, nullptr, operator_log_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

@@ -2,8 +2,8 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
+#include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/session/services_for_test.h"
-#include "ipam-server/session/version_gate.h"
 
 namespace spoke::ipam {
 namespace {
@@ -81,7 +81,7 @@ class VersionTest : public ServicesTest {
   }
 
   const std::string versioned_address_ = "unix:" + dir_.File("versioned.sock");
-  VersionGate gate_{"1.4.0", admin_};
+  AdminGate gate_{"1.4.0", admin_, clock_, log_};
   std::unique_ptr<grpc::Server> versioned_;
   std::unique_ptr<v1::AdminService::Stub> operators_;
 };

@@ -75,6 +75,14 @@ void Prepare(int fd, absl::Duration unread) {
   static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof(patience)));
 }
 
+// Returns whether the other end of a socket of files is root, or runs as this process does.
+bool IsOwnUser(int fd) {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
+  return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
 // Returns the bytes since it began; nullopt: it is not of TCP.
 std::optional<uint64_t> BytesReceived(int fd) {
   tcp_info info{};
@@ -173,6 +181,9 @@ class BoundedServer::Watch {
 
   void Take(os::UniqueFd fd, const ip::Address& peer) {
     const int64_t now = os::MonotonicMs();
+    if (server_.listener_.own_users_only && !IsOwnUser(fd.get())) {
+      return Count(Refusal::kUnauthorized, peer);
+    }
     const PeerGate::Verdict verdict = gate_.Enter(peer, TimeOf(now));
     if (verdict.refused) {
       ResetAtEnd(fd.get());

@@ -33,6 +33,9 @@ class BoundedServer {
     std::string address;
     std::shared_ptr<grpc::ServerCredentials> credentials;
     ListenerLimits limits;
+    // Of a socket of files: whether only root and the user of this process are let in, whatever the
+    // mode of the socket says.
+    bool own_users_only = false;
   };
   // Serves what `builder` has registered, which gets `limits` and no port of its own. A socket that
   // a program has left behind is replaced, and has the mode that the process's umask leaves.

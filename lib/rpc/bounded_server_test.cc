@@ -6,6 +6,10 @@
 #include <grpcpp/security/server_credentials.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -188,6 +192,44 @@ TEST_F(BoundedServerTest, AnAddressInUseIsAnErrorThatNamesIt) {
                                            log_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), testing::HasSubstr(taken));
+}
+
+// The mode of a socket is a file's, and can be changed; who is at its other end cannot.
+TEST_F(BoundedServerTest, AnotherUserIsNotLetInThoughTheSocketIsOpenToAll) {
+  ASSERT_EQ(::geteuid(), 0U) << "only root can be another user";
+  const testing_support::TempDir dir;
+  const std::string path = dir.File("s");
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service_);
+  const auto server = BoundedServer::Start(builder,
+                                           {.name = "test",
+                                            .address = "unix:" + path,
+                                            .credentials = grpc::InsecureServerCredentials(),
+                                            .limits = kLimits,
+                                            .own_users_only = true},
+                                           log_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  EXPECT_TRUE(Ask("unix:" + path).first.ok()) << "root is let in";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    sockaddr_un at{};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof(at.sun_path) - 1);
+    const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (::setuid(kNobody) != 0 ||
+        ::connect(fd, reinterpret_cast<const sockaddr*>(&at), sizeof(at)) != 0) {
+      ::_exit(2);
+    }
+    char byte = 0;
+    ::_exit(::read(fd, &byte, 1) <= 0 ? 0 : 1);  // A server that lets one in speaks first.
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(CountOf(**server, Refusal::kUnauthorized), 1U);
 }
 
 }  // namespace

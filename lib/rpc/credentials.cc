@@ -109,6 +109,8 @@ PeerCertificate PeerCertificateOf(const grpc::AuthContext& context) {
   if (pem.empty()) return out;
   if (auto facts = tls::ReadCertificate(pem.front()); facts.ok()) {
     out.serial = std::move(facts->serial);
+    out.organizations = std::move(facts->organizations);
+    out.not_after = facts->not_after;
   }
   return out;
 }

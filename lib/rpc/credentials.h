@@ -55,6 +55,8 @@ struct PeerCertificate {
   std::vector<std::string> names;
   std::vector<std::string> uris;  // The URIs of the subject's alternative names.
   std::string serial;             // Its serial number, in hexadecimal digits of lower case.
+  std::vector<std::string> organizations;  // The organizations of the subject.
+  absl::Time not_after = absl::InfiniteFuture();
 };
 PeerCertificate PeerCertificateOf(const grpc::AuthContext& context);
 

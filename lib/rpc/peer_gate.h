@@ -151,6 +151,17 @@ constexpr ListenerLimits AgentLimits(size_t connections_per_address) {
 }
 inline constexpr size_t kAgentConnectionsPerAddress = 64;
 
+// Returns the limits of operators who come over the network with a certificate, some at once from
+// behind one address. Policy files have 3 MiB at most.
+inline constexpr ListenerLimits kOperatorLimits{
+    .peers = {.connections = 256, .connections_per_address = 32, .burst = 64, .per_second = 8},
+    .burst_bytes = 32 << 20,
+    .bytes_per_second = 1 << 20,
+    .max_streams = 64,
+    .memory_bytes = 512U << 20U,
+    .max_threads = 64,
+    .idle = absl::Minutes(5)};
+
 // Returns the limits of operators, who come through a socket that only root opens: against
 // mistakes, not against enemies.
 inline constexpr ListenerLimits kAdminLimits{

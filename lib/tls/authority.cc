@@ -15,7 +15,8 @@
 namespace spoke::tls {
 namespace {
 
-constexpr size_t kMaxCommonNameBytes = 64;  // The number ub-common-name of RFC 5280.
+// The numbers ub-common-name and ub-organization-name of RFC 5280.
+constexpr size_t kMaxCommonNameBytes = 64;
 // Makes a serial number as RFC 5280, section 4.1.2.2 wants it: positive, and at most 20 bytes;
 // nobody shall guess it.
 constexpr int kSerialBits = 127;
@@ -44,9 +45,9 @@ absl::Status SetValidity(X509* certificate, const Validity& validity) {
   return absl::OkStatus();
 }
 
-absl::Status SetCommonName(X509* certificate, std::string_view name) {
+absl::Status SetName(X509* certificate, int nid, std::string_view name) {
   if (name.empty()) return absl::OkStatus();
-  if (X509_NAME_add_entry_by_NID(X509_get_subject_name(certificate), NID_commonName, MBSTRING_UTF8,
+  if (X509_NAME_add_entry_by_NID(X509_get_subject_name(certificate), nid, MBSTRING_UTF8,
                                  reinterpret_cast<const unsigned char*>(name.data()),
                                  static_cast<int>(name.size()), -1, 0) != 1) {
     return Failed("set a certificate's name");
@@ -147,6 +148,10 @@ absl::Status CheckSubject(const Subject& subject) {
   if (subject.common_name.empty() && subject.dns_names.empty() && subject.addresses.empty()) {
     return absl::InvalidArgumentError("a certificate needs a name");
   }
+  if (subject.organization.size() > kMaxCommonNameBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("an organization has at most {} bytes", kMaxCommonNameBytes));
+  }
   return absl::OkStatus();
 }
 
@@ -190,7 +195,7 @@ absl::StatusOr<std::string> MakeAuthorityCertificate(std::string_view key, std::
   ASSIGN_OR_RETURN(const Key parsed, ParseKey(key));
   ASSIGN_OR_RETURN(const Certificate certificate, NewCertificate(validity));
   X509* const self = certificate.get();
-  RETURN_IF_ERROR(SetCommonName(self, name));
+  RETURN_IF_ERROR(SetName(self, NID_commonName, name));
   if (X509_set_pubkey(self, parsed.get()) != 1 ||
       X509_set_issuer_name(self, X509_get_subject_name(self)) != 1) {
     return Failed("make an authority's certificate");
@@ -218,8 +223,9 @@ absl::StatusOr<std::string> IssueCertificate(const Authority& authority, const P
   X509* const leaf = certificate.get();
   X509* const issuer = signer.certificate.get();
   if (subject.common_name.size() <= kMaxCommonNameBytes) {
-    RETURN_IF_ERROR(SetCommonName(leaf, subject.common_name));
+    RETURN_IF_ERROR(SetName(leaf, NID_commonName, subject.common_name));
   }
+  RETURN_IF_ERROR(SetName(leaf, NID_organizationName, subject.organization));
   if (X509_set_pubkey(leaf, public_key.get()) != 1 ||
       X509_set_issuer_name(leaf, X509_get_subject_name(issuer)) != 1) {
     return Failed("make a certificate");

@@ -38,6 +38,7 @@ struct Subject {
   std::vector<ip::Address> addresses;
   // The URIs of RFC 3986, with a scheme; at most kMaxUriBytes each.
   std::vector<std::string> uris = {};
+  std::string organization = {};  // At most 64 bytes; empty: none.
   Purpose purpose = Purpose::kClient;
 };
 

@@ -43,6 +43,15 @@ absl::StatusOr<std::string> SerialOf(const X509* certificate) {
   return serial;
 }
 
+void TakeOrganizations(const X509* certificate, CertificateFacts& out) {
+  const X509_NAME* name = X509_get_subject_name(certificate);
+  for (int at = -1;;) {
+    at = X509_NAME_get_index_by_NID(name, NID_organizationName, at);
+    if (at < 0) return;
+    out.organizations.emplace_back(TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at))));
+  }
+}
+
 void TakeNames(const X509* certificate, CertificateFacts& out) {
   const Names names(static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
@@ -97,6 +106,7 @@ absl::StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
   ASSIGN_OR_RETURN(out.not_after, TimeOf(X509_get0_notAfter(certificate.get())));
   ASSIGN_OR_RETURN(out.serial, SerialOf(certificate.get()));
   TakeCommonName(certificate.get(), out);
+  TakeOrganizations(certificate.get(), out);
   TakeNames(certificate.get(), out);
   out.is_authority = X509_check_ca(certificate.get()) == 1;
   const uint32_t usage = X509_get_extended_key_usage(certificate.get());

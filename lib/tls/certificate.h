@@ -16,6 +16,7 @@ namespace spoke::tls {
 struct CertificateFacts {
   std::string common_name;  // The common name; empty: none.
   std::string serial;       // The serial number, in hexadecimal digits of lower case.
+  std::vector<std::string> organizations;  // The organizations of the subject.
   // The DNS names of the subject's alternative names; `uris` are the URIs of these.
   std::vector<std::string> dns_names;
   std::vector<ip::Address> addresses;

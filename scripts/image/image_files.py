@@ -163,6 +163,7 @@ def collect(bin_folder, simulator):
         refuse_sanitized(path, entries["usr/bin/" + name].data)
         needed.append(path)
     if not simulator:
+        entries["usr/bin/kubectl-spoke"] = Entry(0o777, target="spokectl")
         add_plugin(entries, bin_folder, remedy)
         add_legacy_iptables(entries, needed)
 

@@ -71,6 +71,7 @@ expect_installed() {
     [[ $(in_root "/usr/bin/$package" --version) == *"$program_version"* ]] || fail "$package does not run"
   done
   [[ $(in_root /usr/lib/cni/spoke </dev/null 2>&1) == *CNI* ]] || fail 'the plugin does not run'
+  [[ $(in_root /usr/bin/kubectl-spoke --help) == 'Usage: kubectl spoke '* ]] || fail 'no kubectl spoke'
   [[ -s $root/usr/share/man/man1/spokectl.1 ]] || fail 'no manual page'
   in_root bash -n /usr/share/bash-completion/completions/spokectl || fail 'no completion'
   cmp "$here/conf/10-spoke.conflist" "$root/usr/share/spoke/10-spoke.conflist"

@@ -1,6 +1,7 @@
 #include "ipam-server/policy/objects/object_set.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -144,17 +145,19 @@ std::vector<Problem> CheckTogether(const ObjectSet& set, const ParsedFiles& pars
   return problems;
 }
 
-// Why `key` must stay: an object outside `going` names it. Empty: nothing does.
-std::string NamedBy(const ObjectSet& set, const ObjectKey& key, std::span<const ObjectKey> going) {
+// The objects that others name, which do not go themselves, and why each must stay.
+std::map<ObjectKey, std::string> NamedByOthers(const ObjectSet& set,
+                                               std::span<const ObjectKey> going) {
+  const std::set<ObjectKey> goes(going.begin(), going.end());
+  std::map<ObjectKey, std::string> named;
   for (const auto& [other, object] : set.objects()) {
-    if (std::find(going.begin(), going.end(), other) != going.end()) continue;
+    if (goes.contains(other)) continue;
     for (const Reference& reference : object->spec->References()) {
-      if (reference.key != key) continue;
-      return fmt::format("{} names it ({}): change or delete that first", other.ToString(),
-                         reference.path);
+      named.try_emplace(reference.key, fmt::format("{} names it ({}): change or delete that first",
+                                                   other.ToString(), reference.path));
     }
   }
-  return "";
+  return named;
 }
 
 absl::Status CheckSize(const ObjectSet& set) {
@@ -229,19 +232,39 @@ ObjectPointer ObjectSet::Find(const ObjectKey& key) const {
 }
 
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
-                                    const PolicyWorld& world, absl::Time now) {
+                                    const PolicyWorld& world, absl::Time now,
+                                    std::span<const ObjectKey> gone) {
+  ApplyPlan plan;
+  SetChange change(set, now);
   std::vector<Problem> problems = parsed.problems;
-  for (const auto& found : {CheckEach(set, parsed, world), CheckTogether(set, parsed, world)}) {
+  for (const ObjectKey& key : gone) {
+    const ObjectPointer object = change.next().Find(key);
+    if (object == nullptr) continue;
+    if (const absl::Status status = CheckUse(world, *object, nullptr); !status.ok()) {
+      problems.push_back({.path = key.ToString(),
+                          .message = std::string(base::MessageOf(status)),
+                          .conflict = true});
+    }
+    plan.changes.push_back(change.Delete(key));
+  }
+  for (const auto& found :
+       {CheckEach(set, parsed, world), CheckTogether(change.next(), parsed, world)}) {
     problems.insert(problems.end(), found.begin(), found.end());
   }
   RETURN_IF_ERROR(ToStatus(std::move(problems), parsed.files));
 
-  ApplyPlan plan;
-  SetChange change(set, now);
   for (const SourcedObject& object : parsed.objects) {
     plan.changes.push_back(change.Put(object.key, object.spec));
   }
   plan.next = change.next();
+  std::vector<Problem> stay;
+  const std::map<ObjectKey, std::string> named = NamedByOthers(plan.next, gone);
+  for (const ObjectKey& key : gone) {
+    const auto by = named.find(key);
+    if (by == named.end()) continue;
+    stay.push_back({.path = key.ToString(), .message = by->second, .conflict = true});
+  }
+  RETURN_IF_ERROR(ToStatus(std::move(stay), {}));
   RETURN_IF_ERROR(CheckSize(plan.next));
   return plan;
 }
@@ -253,6 +276,7 @@ absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const Objec
   ApplyPlan plan;
   SetChange change(set, now);
   std::set<ObjectKey> seen;
+  const std::map<ObjectKey, std::string> named = NamedByOthers(set, keys);
   for (const ObjectKey& key : keys) {
     if (!seen.insert(key).second) continue;
     const auto add = [&](std::string& to, std::string_view what) {
@@ -265,8 +289,8 @@ absl::StatusOr<ApplyPlan> PlanDelete(const ObjectSet& set, std::span<const Objec
       add(missing, ": there is no such object");
     } else if (const absl::Status status = CheckUse(world, *object, nullptr); !status.ok()) {
       add(used, fmt::format(": {}", base::MessageOf(status)));
-    } else if (const std::string named = NamedBy(set, key, keys); !named.empty()) {
-      add(used, ": " + named);
+    } else if (const auto by = named.find(key); by != named.end()) {
+      add(used, ": " + by->second);
     } else {
       plan.changes.push_back(change.Delete(key));
     }

@@ -119,8 +119,10 @@ struct ApplyPlan {
 // force, with the configuration, or with addresses in use; they name what is not there; they would
 // cut a protected address), kResourceExhausted (more than kMaxObjects or kMaxBundleBytes; the
 // message names the limit, and the object that takes most of it).
+// The objects of `gone` go in the same step; those that are not there are passed over.
 absl::StatusOr<ApplyPlan> PlanApply(const ObjectSet& set, const ParsedFiles& parsed,
-                                    const PolicyWorld& world, absl::Time now);
+                                    const PolicyWorld& world, absl::Time now,
+                                    std::span<const ObjectKey> gone = {});
 
 // Deletes what `keys` names; a key given twice counts once. Errors: kNotFound (one is not there),
 // kFailedPrecondition (one is in use, named by an object that stays, or part of the configuration).

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/history/history.h"
-#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/fleet_policy.h"
 #include "ipam-server/pools/address_pool.h"
 #include "ipam-server/store/etcd/endpoint.h"
 #include "lib/config/variables.h"

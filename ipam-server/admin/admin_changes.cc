@@ -6,6 +6,9 @@
 #include "fmt/core.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/admin/describe.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/loop_call.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
@@ -92,9 +95,9 @@ grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*
   std::string reason;
   const absl::Status status =
       Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        const BreakerState& breaker = state.fleet.breaker().state();
+        const BreakerState& breaker = state.fleet.breaker.state();
         if (breaker.freeze) reason = breaker.freeze->reason;
-        return state.fleet.Unfreeze(clock_.Now());
+        return LiftFreeze(state.fleet, clock_.Now());
       });
   if (status.ok()) response->set_was_frozen_for(reason);
   return rpc::ToGrpc(status);
@@ -105,7 +108,7 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
   const auto mode = ModeOf(request->mode());
   if (!mode.ok()) return rpc::ToGrpc(mode.status());
   absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
-    return state.fleet.SetMode(request->name(), *mode, clock_.Now());
+    return SetMode(state.fleet, request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, request->name(), response));
@@ -114,7 +117,7 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
 absl::Status AdminService::Describe(const Context& context, const std::string& node,
                                     v1::NodeInfo* response) {
   return Ask(context, [&](const FleetView& view) {
-    const NodeRecord* record = view.fleet.FindByName(node);
+    const NodeRecord* record = FindByName(view.fleet.ledger, node);
     if (record == nullptr) return;
     const auto session = view.sessions.find(record->key);
     *response = DescribeNode(view.fleet, *record,
@@ -125,7 +128,7 @@ absl::Status AdminService::Describe(const Context& context, const std::string& n
 grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
                                      v1::NodeInfo* response) {
   const absl::Status status = Do(*context, [&](ServerState& state, RawRecords&) {
-    return state.fleet.Retry(request->name());
+    return Retry(state.fleet, request->name());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, request->name(), response));
@@ -136,7 +139,7 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
   Farewell farewell{
       .node = request->name(), .vm_id = request->vm_id(), .in_use = request->in_use()};
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const auto& nodes = view.fleet.nodes();
+    const auto& nodes = view.fleet.ledger.nodes();
     for (auto it = nodes.lower_bound({farewell.node, ""});
          it != nodes.end() && it->first.name == farewell.node; ++it) {
       if (view.sessions.contains(it->first)) continue;
@@ -145,7 +148,7 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
   });
   if (status.ok()) {
     status = Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-      ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
+      ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, clock_.Now()));
       response->set_vm_id(forgotten.node.vm_id);
       response->set_addresses(forgotten.addresses);
       return std::move(forgotten.effects);
@@ -161,7 +164,7 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
   if (!address.ok()) return rpc::ToGrpc(address.status());
   std::string away;
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const NodeRecord* holder = view.fleet.HolderOf(*address);
+    const NodeRecord* holder = HolderOf(view.fleet.ledger, *address);
     if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
   });
   if (status.ok() && !away.empty()) {
@@ -172,8 +175,8 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
   if (status.ok()) {
     status = Do(*context, [&](ServerState& state, RawRecords&) {
       return request->force()
-                 ? state.fleet.ForceRelease(*address, request->node(), request->reason())
-                 : state.fleet.Release(*address, request->node());
+                 ? ForceRelease(state.fleet, *address, request->node(), request->reason())
+                 : Release(state.fleet, *address, request->node());
     });
   }
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -192,7 +195,7 @@ grpc::Status AdminService::QuarantineAddress(Context* context,
       quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
                     .since = now};
     }
-    return state.fleet.SetQuarantine(*address, std::move(quarantine), now);
+    return SetQuarantine(state.fleet, *address, std::move(quarantine), now);
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, *address, response));
@@ -212,8 +215,8 @@ grpc::Status AdminService::CreateReservation(Context* context,
   const absl::Status status =
       Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         ASSIGN_OR_RETURN(Effects effects,
-                         state.fleet.Reserve(wanted, clock_.Now(), request->dry_run()));
-        const auto& all = state.fleet.reservations().all();
+                         Reserve(state.fleet, wanted, clock_.Now(), request->dry_run()));
+        const auto& all = state.fleet.reservations.all();
         if (const auto it = all.find(wanted.name); it != all.end()) {
           *response = DescribeReservation(it->second);
         }
@@ -226,11 +229,11 @@ grpc::Status AdminService::DeleteReservation(Context* context,
                                              const v1::DeleteReservationRequest* request,
                                              v1::ReservationInfo* response) {
   return rpc::ToGrpc(Do(*context, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-    const auto& all = state.fleet.reservations().all();
+    const auto& all = state.fleet.reservations.all();
     if (const auto it = all.find(request->name()); it != all.end()) {
       *response = DescribeReservation(it->second);
     }
-    return state.fleet.EndReservation(request->name());
+    return EndReservation(state.fleet, request->name());
   }));
 }
 
@@ -265,7 +268,7 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, uint64_t
   const absl::Status status =
       Do(context, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
         if (state.objects.version() != from) return Effects();
-        RETURN_IF_ERROR(state.fleet.SetPools(pools));
+        RETURN_IF_ERROR(SetPools(state.fleet, pools));
         state.objects = plan.next;
         state.bundles.Advance(std::move(compiled));
         for (PolicyWrite& write : writes) {

@@ -1,261 +1,27 @@
-// spoke-ipam-server: reads the configuration, builds the edges, hands them to the loop, and waits
-// for a signal.
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/server_builder.h>
+// spoke-ipam-server: reads the configuration, opens the store, and serves until a signal comes.
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cmath>
-#include <cstdlib>
+#include <memory>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
-#include "fmt/core.h"
-#include "ipam-server/admin/admin_service.h"
-#include "ipam-server/audit/audit_job.h"
-#include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/config.h"
-#include "ipam-server/dns/system_resolver.h"
-#include "ipam-server/enroll/enrollment.h"
-#include "ipam-server/history/history_job.h"
-#include "ipam-server/loop/background.h"
-#include "ipam-server/loop/cloud_edge.h"
-#include "ipam-server/loop/event_ring.h"
-#include "ipam-server/loop/fleet_loop.h"
-#include "ipam-server/loop/store_witness.h"
 #include "ipam-server/migrate_command.h"
-#include "ipam-server/policy/kinds/bandwidth_budget.h"
-#include "ipam-server/policy/kinds/team.h"
-#include "ipam-server/policy/protected_addresses.h"
-#include "ipam-server/session/node_service.h"
-#include "ipam-server/session/version_gate.h"
-#include "ipam-server/store/backup_file.h"
+#include "ipam-server/server.h"
 #include "ipam-server/store/etcd/etcd_store.h"
 #include "ipam-server/store/sqlite_store.h"
-#include "ipam-server/telemetry/budget_samples.h"
-#include "ipam-server/telemetry/refusal_samples.h"
-#include "ipam-server/telemetry/server_metrics.h"
-#include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"
 #include "lib/daemon/probe.h"
-#include "lib/daemon/served_health.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
-#include "lib/rpc/bounded_server.h"
-#include "lib/telemetry/metrics.h"
-#include "lib/telemetry/text_endpoint.h"
-#include "lib/tls/message_code.h"
 
 namespace spoke::ipam {
 namespace {
-
-// Agents ping every 30 s or less often; anything much faster is a fault.
-constexpr int kMinPingIntervalMs = 10'000;
-// How soon a node that vanished without a word counts as away.
-constexpr int kKeepaliveMs = 60'000;
-constexpr int kKeepaliveTimeoutMs = 20'000;
-// The longest message of operators: spokectl sends no more than 3 MiB of files.
-constexpr int kMaxAdminMessageBytes = 4 << 20;
-
-// The longest silence of a loop of the server. A commit to a disk that is busy may take a while.
-constexpr absl::Duration kLongestSilence = absl::Seconds(60);
-
-constexpr size_t kStoreIdBytes = 16;
-constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
-constexpr size_t kMaxBootIdBytes = 64;
-
-absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
-    rpc::BoundedServer::Listener listener, int max_message_bytes, grpc::Service& service,
-    telemetry::Log& log) {
-  grpc::ServerBuilder builder;
-  builder.RegisterService(&service);
-  builder.SetMaxReceiveMessageSize(max_message_bytes);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-                             kMinPingIntervalMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  return rpc::BoundedServer::Start(builder, std::move(listener), log);
-}
-
-struct Servers {
-  std::unique_ptr<rpc::BoundedServer> admin;
-  std::unique_ptr<rpc::BoundedServer> agents;
-};
-
-// The standard service on both listeners, for those who ask there; and what probes ask.
-void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writable) {
-  servers.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
-                                                                    writable);
-  servers.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
-                                                                     writable);
-  if (writable) return health.Say({});
-  health.Say(
-      {"the store cannot be written, so that no node gets another address; spokectl status "
-       "says why: free its disk, or make it writable"});
-}
-
-// Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
-// only.
-absl::StatusOr<Servers> StartServers(const ServerConfig& config, grpc::Service& admin_service,
-                                     grpc::Service& node_service, telemetry::Log& log) {
-  // Enrollment's certificates are renewed while we run.
-  ASSIGN_OR_RETURN(
-      const auto agent_credentials,
-      config.enroll ? rpc::RenewedServerCredentials(config.tls, rpc::ClientCertificate::kRequired)
-                    : rpc::ServerCredentials(config.tls));
-  ASSIGN_OR_RETURN(const auto admin_credentials, rpc::ServerCredentials({.insecure = true}));
-  Servers servers;
-  const mode_t old_mask = ::umask(0177);
-  auto admin = StartServer({.name = "admin",
-                            .address = config.listen_admin,
-                            .credentials = admin_credentials,
-                            .limits = rpc::kAdminLimits},
-                           kMaxAdminMessageBytes, admin_service, log);
-  ::umask(old_mask);
-  if (!admin.ok()) return admin.status();
-  servers.admin = *std::move(admin);
-  ASSIGN_OR_RETURN(servers.agents,
-                   StartServer({.name = "agents",
-                                .address = config.listen_agents,
-                                .credentials = agent_credentials,
-                                .limits = rpc::AgentLimits(config.agents_per_address)},
-                               kMaxAgentMessageBytes, node_service, log));
-  return servers;
-}
-
-void SayStarted(const ServerConfig& config, const std::string& store, const std::string& cloud,
-                telemetry::Log& log) {
-  log.Info("server_started", {{"version", base::kVersion},
-                              {"agents", config.listen_agents},
-                              {"admin", config.listen_admin},
-                              {"store", store},
-                              {"cloud", cloud},
-                              {"tls", config.tls.insecure ? "off" : "on"}});
-}
-
-// Returns the nodes, with those that another has replaced: the cloud has not said they are gone.
-std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
-  std::vector<NodeKey> known;
-  for (const auto& [key, record] : fleet.ledger.nodes()) known.push_back(key);
-  return known;
-}
-
-// Returns the metrics' endpoint; null: they are not to be served.
-absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
-    const ServerConfig& config, const telemetry::Metrics& metrics) {
-  if (config.listen_metrics == "off") return nullptr;
-  return telemetry::TextEndpoint::Open(
-      {.address = config.listen_metrics, .token_file = config.metrics_token_file},
-      [&metrics] { return metrics.Render(); });
-}
-
-void AddRefusals(const Servers& servers, const Enrollment* enrollment,
-                 const telemetry::TextEndpoint* endpoint, telemetry::Metrics& metrics) {
-  std::vector<ListenerRefusals> listeners = {{"agents", servers.agents->refusals()},
-                                             {"admin", servers.admin->refusals()}};
-  if (enrollment != nullptr) listeners.push_back({"enroll", enrollment->refusals()});
-  if (endpoint != nullptr) listeners.push_back({"metrics", endpoint->refusals()});
-  metrics.AddSource([listeners = std::move(listeners)] { return RefusalSamples(listeners); });
-}
-
-absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
-  ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
-  ASSIGN_OR_RETURN(const std::string id, tls::RandomBytes(kStoreIdBytes));
-  return ServerSettings{
-      .pools = config.pools,
-      .fleet = config.policy,
-      .protected_addresses = ProtectedAddressesOf(config.listen_agents, own, config.advertised),
-      .new_store_id = absl::BytesToHexString(id),
-      .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
-}
-
-// Opens the witness. No start is taken to be in the boot of another without a boot id.
-absl::StatusOr<StoreWitness> OpenWitness(const ServerConfig& config) {
-  return StoreWitness::Open(config.witness_directory(),
-                            std::string(absl::StripAsciiWhitespace(
-                                os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or(""))));
-}
-
-// Certificates are good by the time of day; all else is measured by what nobody sets.
-struct Clocks {
-  os::RealClock time_of_day;
-  os::MonotonicClock uptime;
-  os::SteadyClock steady{time_of_day, uptime};
-};
-
-// Makes the files that the agents' port needs. Null: agents get their certificates by other means.
-absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(
-    const std::optional<EnrollConfig>& config, const os::Clock& clock, telemetry::Log& log) {
-  if (!config) return nullptr;
-  ASSIGN_OR_RETURN(const ClusterAccess access,
-                   InClusterAccess([](const char* name) { return std::getenv(name); }));
-  return Enrollment::Open({.address = config->address,
-                           .directory = config->directory,
-                           .server_names = config->server_names,
-                           .rules = {.audience = config->audience,
-                                     .k8s_namespace = config->k8s_namespace,
-                                     .service_account = config->service_account},
-                           .certificate_life = config->certificate_life,
-                           .access = access},
-                          clock, log);
-}
-
-void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
-  metrics.AddSource([&budgets] {
-    const BudgetCounts counts = budgets.counts();
-    return BudgetSamples(budgets.Standings(), counts.reports, counts.grants);
-  });
-}
-
-void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
-  health.Say({"it is stopping"});
-  const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
-  servers.agents->Shutdown(deadline);
-  servers.admin->Shutdown(deadline);
-}
-
-daemon::HealthSettings HealthOf(const ServerConfig& config) {
-  return {.address = config.health,
-          .loops = {"the fleet's loop", "the loop of budgets"},
-          .longest_silence = kLongestSilence};
-}
-
-AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
-  return {.version = base::kVersion,
-          .store = store.Describe(),
-          .cloud = cloud.cloud().Describe(),
-          .started = clock.Now()};
-}
-
-// Answers go to the loop that `answer_to` points to by then.
-absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
-                                                     const CloudEdge::Edges& edges,
-                                                     FleetLoop* const& answer_to) {
-  const auto answer = [&answer_to](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-    answer_to->PostCloudResult(node, std::move(result));
-  };
-  return CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
-                         edges, answer);
-}
-
-// Removes the backups that a killed server left. The store is ours by now.
-void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
-  const auto removed = RemoveScratchBackups(config.sqlite);
-  if (!removed.ok()) {
-    log.Warn("backup_scratch_kept", {{"error", removed.status()}});
-  } else if (*removed > 0) {
-    log.Info("backup_scratch_removed", {{"files", *removed}});
-  }
-}
 
 constexpr size_t kMaxPasswordBytes = 4096;
 
@@ -291,103 +57,10 @@ absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config, tel
   return OpenEtcd(*config.etcd, os::DirectoryOf(config.sqlite), log);
 }
 
-// The parts that run, borrowed.
-struct Running {
-  FleetLoop& loop;
-  AuditJob& audit;
-  HistoryJob& history;
-  BudgetKeeper& budgets;
-  AgentStreams& streams;
-  EventRing& events;
-  CloudEdge& cloud;
-};
-
-void RunUntilSignal(const Running& parts, os::SignalWaiter& signals, const Servers& servers,
-                    daemon::ServedHealth& health) {
-  parts.loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
-  SetReady(servers, health, true);
-  std::thread loop_thread([&] { parts.loop.Run(); });
-  parts.audit.Start();
-  parts.history.Start();
-  parts.budgets.Start(parts.streams, parts.events);
-  parts.events.Info("server_stopping", {{"signal", signals.Wait()}});
-  Shutdown(servers, health);
-  parts.loop.Stop();
-  loop_thread.join();
-  parts.budgets.Stop();
-  parts.cloud.Stop();  // It stops before the loop goes: it may have an answer on the way.
-}
-
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
-  os::SignalWaiter signals({SIGINT, SIGTERM});
-  grpc::EnableDefaultHealthCheckService(true);
-  const Clocks clocks;
-  const os::SteadyClock& clock = clocks.steady;
+  const os::SignalWaiter signals({SIGINT, SIGTERM});
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(config, log));
-  RemoveLeftovers(config, log);
-  daemon::ServedHealth health(HealthOf(config), log);
-  // Enrollment comes now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
-  // It stands before what reads it at a scrape.
-  BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
-  telemetry::Metrics metrics(ServerMetricSpecs());
-  AddBudgets(budgets, metrics);
-  ServerMetrics server_metrics(metrics, base::kVersion);
-  ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
-  EventRing events(log, clock);
-  ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
-  ASSIGN_OR_RETURN(const StoreWitness witness, OpenWitness(config));
-  ASSIGN_OR_RETURN(LoadedState loaded, LoadState(*store, settings, clock.Now()));
-  budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
-  TrafficBook traffic(clock, &server_metrics);
-  AgentStreams streams(base::kVersion);
-  // The loop needs the way to the cloud, and the cloud's answers need the loop.
-  FleetLoop* answer_to = nullptr;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<CloudEdge> cloud,
-      OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
-  Background background;
-  FleetLoop loop(settings, std::move(loaded),
-                 {.store = *store,
-                  .agents = streams,
-                  .cloud = cloud->requests(),
-                  .clock = clock,
-                  .log = events,
-                  .metrics = &server_metrics,
-                  .witness = &witness,
-                  .background = &background,
-                  .heartbeat = &health.heartbeat(0),
-                  .on_objects =
-                      [&](const ObjectSet& objects) {
-                        traffic.SetTeams(TeamsByNamespace(objects));
-                        budgets.SetBudgets(BudgetsOf(objects));
-                      },
-                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
-  answer_to = &loop;
-  NodeService node_service(
-      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
-      {.streams = streams, .loop = loop, .traffic = traffic, .budgets = budgets});
-  AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
-                 {loop, cloud->cloud(), clock, events, &server_metrics});
-  HistoryJob history(config.history, *store, clock, events);
-  SystemResolver resolver;
-  AdminService admin_service(settings, AboutUs(*store, *cloud, clock), config.sqlite,
-                             {.loop = loop,
-                              .store = *store,
-                              .audit = audit,
-                              .events = events,
-                              .clock = clock,
-                              .traffic = traffic,
-                              .budgets = budgets,
-                              .resolver = resolver});
-  VersionGate gate(base::kVersion, admin_service);
-  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
-  if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
-  AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
-  SayStarted(config, store->Describe(), cloud->cloud().Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, signals, servers,
-                 health);
-  return absl::OkStatus();
+  return RunServer(config, *store, signals, log);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include "ipam-server/cloud/azure/settings.h"
 #include "ipam-server/enroll/operator_login.h"
 #include "ipam-server/history/history.h"
-#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/fleet_policy.h"
 #include "ipam-server/pools/address_pool.h"
 #include "ipam-server/store/etcd/endpoint.h"
 #include "lib/config/variables.h"

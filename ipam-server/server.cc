@@ -181,7 +181,7 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
 // Returns the nodes, with those that another has replaced: the cloud has not said they are gone.
 std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
   std::vector<NodeKey> known;
-  for (const auto& [key, record] : fleet.nodes()) known.push_back(key);
+  for (const auto& [key, record] : fleet.ledger.nodes()) known.push_back(key);
   return known;
 }
 

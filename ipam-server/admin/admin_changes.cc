@@ -6,6 +6,9 @@
 #include "fmt/core.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/admin/describe.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/loop_call.h"
 #include "ipam-server/operators/policy_versions.h"
 #include "ipam-server/policy/kinds/pool.h"
@@ -113,12 +116,12 @@ grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*
   OperatorChange recorded{.method = "Unfreeze", .what = ""};
   const absl::Status status =
       Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        const BreakerState& breaker = state.fleet.breaker().state();
+        const BreakerState& breaker = state.fleet.breaker.state();
         if (breaker.freeze) {
           reason = breaker.freeze->reason;
           recorded.what = fmt::format("releases go on; they were frozen: {}", reason);
         }
-        return state.fleet.Unfreeze(clock_.Now());
+        return LiftFreeze(state.fleet, clock_.Now());
       });
   if (status.ok()) response->set_was_frozen_for(reason);
   return rpc::ToGrpc(status);
@@ -131,7 +134,7 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
   OperatorChange recorded{.method = "SetNodeMode",
                           .what = fmt::format("node {} is {}", request->name(), request->mode())};
   absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
-    return state.fleet.SetMode(request->name(), *mode, clock_.Now());
+    return SetMode(state.fleet, request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, request->name(), response));
@@ -140,7 +143,7 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
 absl::Status AdminService::Describe(const Context& context, const std::string& node,
                                     v1::NodeInfo* response) {
   return Ask(context, [&](const FleetView& view) {
-    const NodeRecord* record = view.fleet.FindByName(node);
+    const NodeRecord* record = FindByName(view.fleet.ledger, node);
     if (record == nullptr) return;
     const auto session = view.sessions.find(record->key);
     *response = DescribeNode(view.fleet, *record,
@@ -152,7 +155,7 @@ grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeReques
                                      v1::NodeInfo* response) {
   OperatorChange recorded{.method = "RetryNode", .what = fmt::format("node {}", request->name())};
   const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
-    return state.fleet.Retry(request->name());
+    return Retry(state.fleet, request->name());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, request->name(), response));
@@ -163,7 +166,7 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
   Farewell farewell{
       .node = request->name(), .vm_id = request->vm_id(), .in_use = request->in_use()};
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const auto& nodes = view.fleet.nodes();
+    const auto& nodes = view.fleet.ledger.nodes();
     for (auto it = nodes.lower_bound({farewell.node, ""});
          it != nodes.end() && it->first.name == farewell.node; ++it) {
       if (view.sessions.contains(it->first)) continue;
@@ -174,7 +177,7 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
   if (status.ok()) {
     status =
         Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-          ASSIGN_OR_RETURN(Forgotten forgotten, state.fleet.Forget(farewell, clock_.Now()));
+          ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, clock_.Now()));
           recorded.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
                                       forgotten.node.vm_id, forgotten.addresses);
           response->set_vm_id(forgotten.node.vm_id);
@@ -192,7 +195,7 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
   if (!address.ok()) return rpc::ToGrpc(address.status());
   std::string away;
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const NodeRecord* holder = view.fleet.HolderOf(*address);
+    const NodeRecord* holder = HolderOf(view.fleet.ledger, *address);
     if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
   });
   if (status.ok() && !away.empty()) {
@@ -205,8 +208,8 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
   if (status.ok()) {
     status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
       return request->force()
-                 ? state.fleet.ForceRelease(*address, request->node(), request->reason())
-                 : state.fleet.Release(*address, request->node());
+                 ? ForceRelease(state.fleet, *address, request->node(), request->reason())
+                 : Release(state.fleet, *address, request->node());
     });
   }
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -229,7 +232,7 @@ grpc::Status AdminService::QuarantineAddress(Context* context,
       quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
                     .since = now};
     }
-    return state.fleet.SetQuarantine(*address, std::move(quarantine), now);
+    return SetQuarantine(state.fleet, *address, std::move(quarantine), now);
   });
   if (!status.ok()) return rpc::ToGrpc(status);
   return rpc::ToGrpc(Describe(*context, *address, response));
@@ -254,8 +257,8 @@ grpc::Status AdminService::CreateReservation(Context* context,
   const absl::Status status =
       Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         ASSIGN_OR_RETURN(Effects effects,
-                         state.fleet.Reserve(wanted, clock_.Now(), request->dry_run()));
-        const auto& all = state.fleet.reservations().all();
+                         Reserve(state.fleet, wanted, clock_.Now(), request->dry_run()));
+        const auto& all = state.fleet.reservations.all();
         if (const auto it = all.find(wanted.name); it != all.end()) {
           *response = DescribeReservation(it->second);
         }
@@ -270,11 +273,11 @@ grpc::Status AdminService::DeleteReservation(Context* context,
   OperatorChange recorded{.method = "DeleteReservation", .what = request->name()};
   return rpc::ToGrpc(
       Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        const auto& all = state.fleet.reservations().all();
+        const auto& all = state.fleet.reservations.all();
         if (const auto it = all.find(request->name()); it != all.end()) {
           *response = DescribeReservation(it->second);
         }
-        return state.fleet.EndReservation(request->name());
+        return EndReservation(state.fleet, request->name());
       }));
 }
 
@@ -313,7 +316,7 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
   const absl::Status status =
       Do(context, recorded, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
         if (state.objects.version() != from) return Effects();
-        RETURN_IF_ERROR(state.fleet.SetPools(pools));
+        RETURN_IF_ERROR(SetPools(state.fleet, pools));
         state.objects = plan.next;
         state.bundles.Advance(std::move(compiled));
         for (PolicyWrite& write : writes) {

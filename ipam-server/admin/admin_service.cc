@@ -98,14 +98,14 @@ grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusReques
     response->set_audit_differences(last->differences.size());
   }
   return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
-    const AddressCounts counts = view.fleet.Counts();
+    const AddressCounts counts = CountAddresses(view.fleet.ledger);
     uint64_t usable = 0;
     uint64_t free = 0;
-    for (const PoolEntry& entry : view.fleet.pools()) {
+    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
       usable += entry.pool.usable();
       free += entry.free();
     }
-    response->set_nodes(view.fleet.nodes().size());
+    response->set_nodes(view.fleet.ledger.nodes().size());
     response->set_nodes_connected(view.sessions.size());
     response->set_addresses_usable(usable);
     response->set_addresses_free(free);
@@ -114,10 +114,10 @@ grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusReques
     response->set_addresses_cooldown(counts.cooldown);
     response->set_addresses_attaching(counts.attaching);
     response->set_addresses_detaching(counts.detaching);
-    response->set_addresses_quarantined(view.fleet.quarantine().size());
+    response->set_addresses_quarantined(view.fleet.ledger.quarantine().entries.size());
     response->set_policy_version(view.state.objects.version());
-    response->set_reservations(view.fleet.reservations().all().size());
-    const BreakerState& breaker = view.fleet.breaker().state();
+    response->set_reservations(view.fleet.reservations.all().size());
+    const BreakerState& breaker = view.fleet.breaker.state();
     if (breaker.freeze) response->set_releases_frozen(breaker.freeze->reason);
     for (const std::string& problem : view.problems) response->add_problems(problem);
   }));
@@ -126,7 +126,7 @@ grpc::Status AdminService::GetStatus(Context* context, const v1::GetStatusReques
 grpc::Status AdminService::ListPools(Context* context, const v1::ListPoolsRequest* request,
                                      v1::ListPoolsResponse* response) {
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    for (const PoolEntry& entry : view.fleet.pools()) {
+    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
       if (!request->name().empty() && request->name() != entry.pool.spec().name) continue;
       *response->add_pools() = DescribePool(view.fleet, entry);
     }
@@ -156,8 +156,8 @@ grpc::Status AdminService::ListNodes(Context* context, const v1::ListNodesReques
 grpc::Status AdminService::GetNode(Context* context, const v1::GetNodeRequest* request,
                                    v1::GetNodeResponse* response) {
   absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const auto& nodes = view.fleet.nodes();
-    const NodeRecord* present = view.fleet.FindByName(request->name());
+    const auto& nodes = view.fleet.ledger.nodes();
+    const NodeRecord* present = FindByName(view.fleet.ledger, request->name());
     for (auto it = nodes.lower_bound({request->name(), ""});
          it != nodes.end() && it->first.name == request->name(); ++it) {
       if (present == nullptr) present = &it->second;
@@ -198,11 +198,12 @@ absl::Status AdminService::CollectAddresses(const Context& context,
   std::optional<ip::Address> last;
   for (bool more = true; more;) {
     RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
-      const auto& all = view.fleet.quarantine();
+      const auto& all = view.fleet.ledger.quarantine().entries;
       auto it = last ? all.upper_bound(*last) : all.begin();
       for (int i = 0; i < kQuarantinedPerQuery && it != all.end(); ++i, ++it) {
         last = it->first;
-        if (view.fleet.HolderOf(it->first) != nullptr) continue;  // It is listed with its node.
+        if (HolderOf(view.fleet.ledger, it->first) != nullptr)
+          continue;  // It is listed with its node.
         if (auto info = DescribeAddress(view.fleet, it->first)) add(*std::move(info));
       }
       more = it != all.end();
@@ -258,7 +259,7 @@ grpc::Status AdminService::ListReservations(Context* context, const v1::ListRese
   std::string last;
   for (bool more = true; more && status.ok();) {
     status = Ask(*context, [&](const FleetView& view) {
-      const auto& all = view.fleet.reservations().all();
+      const auto& all = view.fleet.reservations.all();
       auto it = all.upper_bound(last);
       for (size_t names = 0; names < kNamesPerQuery && it != all.end(); ++it) {
         names += 1 + it->second.missing.size();

@@ -99,7 +99,7 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
   last.set_nodes_total(nodes);
   DescribeReport(*report, last);
   const absl::Status asked = Ask(*context, [&](const FleetView& view) {
-    const BreakerState& breaker = view.fleet.breaker().state();
+    const BreakerState& breaker = view.fleet.breaker.state();
     if (breaker.freeze) last.set_releases_frozen(breaker.freeze->reason);
   });
   if (!asked.ok()) return rpc::ToGrpc(asked);
@@ -114,7 +114,7 @@ grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicy
   absl::Status status = Ask(*context, [&](const FleetView& view) {
     plan = PlanProbes(view.state.objects, *request);
     for (const std::string& node : request->nodes()) {
-      if (view.fleet.FindByName(node) != nullptr || !plan.ok()) continue;
+      if (FindByName(view.fleet.ledger, node) != nullptr || !plan.ok()) continue;
       plan = absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
     }
     if (!nodes.empty()) return;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/promises.h"
+#include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {
 namespace {
@@ -29,8 +31,9 @@ std::string_view NameOf(AddressPool::State state) {
 }
 
 void NoteQuarantine(const Fleet& fleet, const ip::Address& address, v1::AddressInfo& info) {
-  const auto it = fleet.quarantine().find(address);
-  if (it == fleet.quarantine().end()) return;
+  const auto& quarantine = fleet.ledger.quarantine().entries;
+  const auto it = quarantine.find(address);
+  if (it == quarantine.end()) return;
   info.set_note("in quarantine: " + it->second.reason);
 }
 
@@ -82,7 +85,7 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   info.set_detaching(entry.counts.detaching);
   info.set_released(entry.pool.cooldown());
   info.set_quarantined(entry.pool.quarantined());
-  info.set_reserved(fleet.PromisedOf(spec.name));
+  info.set_reserved(PromisedOf(fleet, spec.name));
   info.set_block_prefix_length(spec.block_length);
   info.set_vnet(spec.vnet);
   for (const auto& [key, value] : spec.node_labels) (*info.mutable_node_labels())[key] = value;
@@ -105,9 +108,9 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   info.set_in_use(counts.in_use);
   info.set_cooldown(counts.cooldown);
   info.set_detaching(counts.detaching);
-  info.set_target(fleet.TargetOf(record));
-  info.set_shortage(fleet.ShortageOf(record));
-  info.set_reserved(fleet.reservations().ReservedFor(record.key.name));
+  info.set_target(TargetOf(fleet, record));
+  info.set_shortage(ShortageOf(fleet, record));
+  info.set_reserved(fleet.reservations.ReservedFor(record.key.name));
   for (const auto& [key, value] : record.labels) (*info.mutable_labels())[key] = value;
   info.set_vnet(record.vnet);
   info.set_nic_mac(record.nic_mac.ToString());
@@ -158,20 +161,22 @@ v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
 }
 
 std::optional<v1::AddressInfo> DescribeAddress(const Fleet& fleet, const ip::Address& address) {
-  const AddressPool* pool = fleet.PoolOf(address);
-  if (pool == nullptr) return std::nullopt;
-  if (const NodeRecord* record = pool->OwnerOf(address); record != nullptr) {
+  const PoolEntry* entry = fleet.ledger.pools().Covering(address);
+  if (entry == nullptr) return std::nullopt;
+  const AddressPool& pool = entry->pool;
+  if (const NodeRecord* record = pool.OwnerOf(address); record != nullptr) {
     return DescribeAddress(fleet, *record, *record->Holding(address), address);
   }
   v1::AddressInfo info;
   info.set_address(address.ToString());
-  info.set_state(std::string(NameOf(pool->StateOf(address))));
-  info.set_pool(pool->spec().name);
+  info.set_state(std::string(NameOf(pool.StateOf(address))));
+  info.set_pool(pool.spec().name);
   NoteQuarantine(fleet, address, info);
-  if (const auto it = fleet.quarantine().find(address); it != fleet.quarantine().end()) {
+  const auto& quarantine = fleet.ledger.quarantine().entries;
+  if (const auto it = quarantine.find(address); it != quarantine.end()) {
     info.set_since_unix_ms(absl::ToUnixMillis(it->second.since));
-  } else if (pool->StateOf(address) == AddressPool::State::kCooldown) {
-    info.set_since_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address) - fleet.policy().cooldown));
+  } else if (pool.StateOf(address) == AddressPool::State::kCooldown) {
+    info.set_since_unix_ms(absl::ToUnixMillis(pool.UsableFrom(address) - fleet.policy.cooldown));
   }
   return info;
 }
@@ -187,10 +192,12 @@ std::vector<v1::AddressInfo> DescribeAddresses(const Fleet& fleet, const NodeRec
     if (wanted.given) infos.push_back(Unusable(record, name, wanted));
   }
   for (const auto& [range, at] : record.released) {
-    const AddressPool* pool = fleet.PoolOf(range.base());
-    if (pool == nullptr || pool->StateOf(range.base()) != AddressPool::State::kCooldown) continue;
+    const PoolEntry* entry = fleet.ledger.pools().Covering(range.base());
+    if (entry == nullptr || entry->pool.StateOf(range.base()) != AddressPool::State::kCooldown) {
+      continue;
+    }
     for (uint64_t i = 0; i < range.size(); ++i) {
-      infos.push_back(Released(*pool, record, ip::Advance(range.base(), i), at));
+      infos.push_back(Released(entry->pool, record, ip::Advance(range.base(), i), at));
     }
   }
   return infos;
@@ -236,7 +243,7 @@ v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) 
     info.set_since_unix_ms(absl::ToUnixMillis(cause->since));
   }
   if (!recovery.open()) {
-    const std::vector<NodeKey> known = fleet.NodesWithAddresses();
+    const std::vector<NodeKey> known = NodesWithAddresses(fleet.ledger);
     info.set_nodes_spoken(recovery.spoken().size());
     info.set_nodes_silent(recovery.Silent(known));
     for (const NodeKey& key : known) {
@@ -248,7 +255,7 @@ v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) 
     if (info.unverified_size() == kMostSilent) break;
     info.add_unverified(fmt::format("{}: {}", node, why));
   }
-  info.set_claimed(fleet.UndecidedClaims());
+  info.set_claimed(fleet.hold.claims.size());
   info.set_store_id(recovery.state().store_id);
   info.set_epoch(recovery.state().epoch);
   return info;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/targets.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -54,7 +55,7 @@ void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainRespon
 }
 
 absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std::string& name) {
-  const NodeRecord* record = view.fleet.FindByName(name);
+  const NodeRecord* record = FindByName(view.fleet.ledger, name);
   if (record == nullptr) {
     return absl::NotFoundError(
         fmt::format("no agent has said hello for node {}: is spoke-netagent running there, with "
@@ -62,7 +63,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
                     name));
   }
   v1::ExplainResponse out;
-  const std::string shortage = view.fleet.ShortageOf(*record);
+  const std::string shortage = ShortageOf(view.fleet, *record);
   const auto session = view.sessions.find(record->key);
   Say(out, "VM {}, boot {}, mode {}", record->key.vm_id, record->boot_id, NameOf(record->mode));
   if (session == view.sessions.end()) {
@@ -76,16 +77,17 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   }
   SayCounts(*record, out);
   Say(out, "target: {} addresses, {} of them per family for reservations",
-      view.fleet.TargetOf(*record), view.fleet.reservations().ReservedFor(name));
-  if (const node_api::Demand* demand = view.fleet.DemandOf(record->key); demand != nullptr) {
-    Say(out, "{} pods wait there for addresses", demand->pods());
+      TargetOf(view.fleet, *record), view.fleet.reservations.ReservedFor(name));
+  const auto demand = view.fleet.demands.find(record->key);
+  if (demand != view.fleet.demands.end()) {
+    Say(out, "{} pods wait there for addresses", demand->second.said.pods());
     if (session != view.sessions.end() && !session->second.forecast.reason.empty()) {
       Say(out, "their runtimes are told: {}", session->second.forecast.reason);
     }
   }
   SayCloud(view, *record, out);
-  if (view.fleet.breaker().frozen()) {
-    Say(out, "releases are frozen: {}", view.fleet.breaker().state().freeze->reason);
+  if (view.fleet.breaker.frozen()) {
+    Say(out, "releases are frozen: {}", view.fleet.breaker.state().freeze->reason);
   }
   if (record->mode == NodeMode::kDraining) {
     out.set_summary(
@@ -104,23 +106,25 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
 
 absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const std::string& text) {
   ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
-  const AddressPool* pool = view.fleet.PoolOf(address);
-  if (pool == nullptr) {
+  const PoolEntry* entry = view.fleet.ledger.pools().Covering(address);
+  if (entry == nullptr) {
     return absl::NotFoundError(
         fmt::format("{} is in none of the pools; see: spokectl pool list", text));
   }
   v1::ExplainResponse out;
-  Say(out, "{}", pool->Describe());
-  if (const auto it = view.fleet.quarantine().find(address); it != view.fleet.quarantine().end()) {
+  const AddressPool& pool = entry->pool;
+  Say(out, "{}", pool.Describe());
+  const auto& quarantine = view.fleet.ledger.quarantine().entries;
+  if (const auto it = quarantine.find(address); it != quarantine.end()) {
     Say(out, "in quarantine since {}: {}", TimeOf(it->second.since), it->second.reason);
     Say(out, "when the cause is gone: spokectl ip quarantine {} --lift", text);
   }
-  switch (pool->StateOf(address)) {
+  switch (pool.StateOf(address)) {
     case AddressPool::State::kExcluded:
       out.set_summary(
           fmt::format("{} is never handed out: it is among the first {} or the last "
                       "{} of its subnet, or in no whole block",
-                      text, pool->spec().reserve_first, pool->spec().reserve_last));
+                      text, pool.spec().reserve_first, pool.spec().reserve_last));
       return out;
     case AddressPool::State::kFree:
       out.set_summary(fmt::format("{} is free", text));
@@ -130,13 +134,13 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
       return out;
     case AddressPool::State::kCooldown:
       out.set_summary(fmt::format("{} was taken off its node and is in cooldown until {}", text,
-                                  TimeOf(pool->UsableFrom(address))));
-      out.set_eta_unix_ms(absl::ToUnixMillis(pool->UsableFrom(address)));
+                                  TimeOf(pool.UsableFrom(address))));
+      out.set_eta_unix_ms(absl::ToUnixMillis(pool.UsableFrom(address)));
       return out;
     case AddressPool::State::kHeld:
       break;
   }
-  const NodeRecord& record = *pool->OwnerOf(address);
+  const NodeRecord& record = *pool.OwnerOf(address);
   const Configuration& configuration = *record.Holding(address);
   const Slot& slot = configuration.At(address);
   out.set_summary(fmt::format("{} is {} on node {}", text, NameOf(configuration.state, slot.use),
@@ -157,7 +161,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
 
 bool FindPod(const FleetView& view, const std::string& pod_namespace, const std::string& name,
              v1::ExplainResponse& out) {
-  for (const auto& [key, record] : view.fleet.nodes()) {
+  for (const auto& [key, record] : view.fleet.ledger.nodes()) {
     for (const auto& [base, configuration] : record.configurations) {
       for (size_t i = 0; i < configuration.slots.size(); ++i) {
         const Slot& slot = configuration.slots[i];
@@ -187,7 +191,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainPod(const FleetView& view, const std:
     return out;
   }
   out.set_summary(fmt::format("no address is assigned to pod {}", pod));
-  for (const PoolEntry& entry : view.fleet.pools()) {
+  for (const PoolEntry& entry : view.fleet.ledger.pools()) {
     const std::vector<std::string>& only = entry.pool.spec().namespaces;
     if (!only.empty() && std::find(only.begin(), only.end(), pod_namespace) == only.end()) continue;
     Say(out, "it could be served from {}", entry.pool.Describe());
@@ -216,7 +220,7 @@ void AddLimit(v1::WhatIfResponse& out, std::string what, uint64_t needed, uint64
 // Addresses in use of each virtual network.
 std::map<std::string, uint64_t> UsedByVnet(const Fleet& fleet) {
   std::map<std::string, uint64_t> used;
-  for (const PoolEntry& entry : fleet.pools()) {
+  for (const PoolEntry& entry : fleet.ledger.pools()) {
     if (!entry.pool.spec().vnet.empty()) used[entry.pool.spec().vnet] += entry.pool.held();
   }
   return used;
@@ -242,8 +246,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
 absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
                                                 const v1::WhatIfRequest& request) {
   if (request.nodes() == 0) return absl::InvalidArgumentError("ask for one node at least");
-  const std::vector<PoolGroup>& groups =
-      fleet.GroupsFor({request.labels().begin(), request.labels().end()}, request.vnet(), {});
+  const std::vector<PoolGroup>& groups = fleet.ledger.pools().GroupsFor(
+      {request.labels().begin(), request.labels().end()}, request.vnet(), {});
   if (groups.empty()) {
     return absl::InvalidArgumentError(
         "no pool is meant for such nodes; compare the labels and the virtual network with: "
@@ -256,25 +260,25 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
   for (const PoolGroup& group : groups) {
     // Pods of one namespace only may use the special pools; how many is not known here.
     const uint32_t pods = group.namespaces.empty() ? request.pods_per_node() : 0;
-    const uint64_t unit = fleet.pools()[group.pools.front()].pool.unit_size();
+    const uint64_t unit = fleet.ledger.pools()[group.pools.front()].pool.unit_size();
     const uint64_t target = TargetAddresses(group.target, pods);
     const uint64_t per_node = (target + unit - 1) / unit * unit;
     configurations += per_node / unit;
     uint64_t free = 0;
     std::string names;
     for (const size_t index : group.pools) {
-      free += fleet.pools()[index].free();
-      names += (names.empty() ? "" : ", ") + fleet.pools()[index].pool.spec().name;
+      free += fleet.ledger.pools()[index].free();
+      names += (names.empty() ? "" : ", ") + fleet.ledger.pools()[index].pool.spec().name;
     }
     const uint64_t needed = per_node * request.nodes();
     out.set_addresses_needed(out.addresses_needed() + needed);
-    needed_by_vnet[fleet.pools()[group.pools.front()].pool.spec().vnet] += needed;
+    needed_by_vnet[fleet.ledger.pools()[group.pools.front()].pool.spec().vnet] += needed;
     AddLimit(out, fmt::format("addresses of pool {}", names), needed, free,
              "add a pool, or make one larger: spokectl pool create, spokectl pool resize");
     AddLimit(out, fmt::format("pods a node from pool {}", names), pods, group.target.max,
              "raise nodeAddresses.max of the pool");
   }
-  AddLimit(out, "IP configurations a NIC", configurations, fleet.policy().nic_configurations,
+  AddLimit(out, "IP configurations a NIC", configurations, fleet.policy.nic_configurations,
            "use pools with blocks (blockPrefixLength), or fewer pods a node");
   const std::map<std::string, uint64_t> used = UsedByVnet(fleet);
   for (const auto& [vnet, needed] : needed_by_vnet) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -141,7 +142,7 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
   const bool of_assignment = difference.repair == AuditRepair::kTakeAssignment ||
                              difference.repair == AuditRepair::kEndAssignment;
   if (of_assignment) {
-    const NodeRecord* record = fleet.Find(key);
+    const NodeRecord* record = fleet.ledger.Find(key);
     if (record == nullptr) return std::nullopt;
     if (FindStored(Describe(*record), *difference.address) != compared.stored) return std::nullopt;
   }
@@ -159,11 +160,14 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
       break;
     case AuditRepair::kTakeAssignment:
       if (!compared.assignment) return std::nullopt;
-      effects = fleet.TakeAssignment(key, *compared.assignment, now);
+      effects = OnAuditedAssignment(fleet, key, *compared.assignment, now);
       break;
     case AuditRepair::kEndAssignment:
       if (!compared.stored) return std::nullopt;
-      effects = fleet.EndAssignment(key, *difference.address, compared.stored->generation, now);
+      effects = OnReport(fleet, key,
+                         {.released = {{.address = *difference.address,
+                                        .generation = compared.stored->generation}}},
+                         now);
       break;
   }
   return effects;
@@ -225,7 +229,7 @@ void AuditJob::ListCloud() {
 absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot) {
   RETURN_IF_ERROR(AskLoop(loop_, kLoopPatience, [&](const FleetView& view) {
     snapshot.connected = view.sessions.size();
-    for (const PoolEntry& entry : view.fleet.pools()) {
+    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
       snapshot.input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
     }
   }));

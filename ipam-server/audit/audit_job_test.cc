@@ -83,7 +83,7 @@ class AuditJobTest : public testing::Test {
   Slot SlotNow() {
     Slot slot;
     EXPECT_TRUE(AskLoop(*loop_, absl::Seconds(10), [&](const FleetView& view) {
-                  slot = view.fleet.Find(kNode)->Holding(address_)->At(address_);
+                  slot = view.fleet.ledger.Find(kNode)->Holding(address_)->At(address_);
                 }).ok());
     return slot;
   }

@@ -2,6 +2,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/audit/audit_job.h"
+#include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
@@ -67,7 +68,7 @@ TEST_F(ChoosingCloudTest, ReleaseIsByName) {
   Join();
   loop_->PostChange(
       [this](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        return state.fleet.SetMode("node1", NodeMode::kDraining, clock_.Now());
+        return SetMode(state.fleet, "node1", NodeMode::kDraining, clock_.Now());
       },
       [](const absl::Status&) {});
   Step();

@@ -1,4 +1,6 @@
 // The loop, where pods wait and where operators ask how ADDs went.
+#include "ipam-server/ledger/decisions/demand.h"
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/hello_for_test.h"
@@ -36,7 +38,7 @@ class DemandTest : public FleetLoopTest {
   }
   uint64_t Waiting() {
     uint64_t pods = 99;
-    loop_->PostQuery([&](const FleetView& view) { pods = view.fleet.WaitingPods(); });
+    loop_->PostQuery([&](const FleetView& view) { pods = WaitingPods(view.fleet); });
     Step();
     return pods;
   }

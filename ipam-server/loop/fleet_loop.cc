@@ -41,9 +41,9 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
-  nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
   if (witness_ != nullptr) state_.recovery.Begin(witness_->found(), edges.clock.Now());
-  if (!state_.recovery.open()) state_.fleet.Hold();
+  if (!state_.recovery.open()) state_.fleet.hold.active = true;
   TellRecovery();
 }
 
@@ -190,7 +190,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   }
   for (const NodeKey& key : batch.effects.desired) {
     const auto session = sessions_.find(key);
-    const NodeRecord* record = state_.fleet.Find(key);
+    const NodeRecord* record = state_.fleet.ledger.Find(key);
     if (session == sessions_.end() || record == nullptr) continue;
     node_api::DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
     if (witness_ != nullptr) {
@@ -223,9 +223,8 @@ void FleetLoop::CarryOut(Batch& batch) {
   LogFindings(batch.effects.findings);
   TellRecovery();
   TellDoubled();
-  SetProblem("releases", state_.fleet.breaker().frozen()
-                             ? state_.fleet.breaker().state().freeze->reason
-                             : std::string());
+  SetProblem("releases", state_.fleet.breaker.frozen() ? state_.fleet.breaker.state().freeze->reason
+                                                       : std::string());
   for (const auto& done : batch.done) done(absl::OkStatus());
   Answer(batch);
 }
@@ -254,7 +253,7 @@ void FleetLoop::AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges
 }
 
 void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
-  const NodeRecord* record = state_.fleet.Find(node);
+  const NodeRecord* record = state_.fleet.ledger.Find(node);
   std::vector<ip::Prefix> ranges = std::exchange(session.reclaim_next, {});
   std::erase_if(ranges, [&](const ip::Prefix& range) {
     const Configuration* held = record == nullptr ? nullptr : record->Holding(range.base());

@@ -23,6 +23,8 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "ipam-server/cloud/cloud.h"
+#include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/effects.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/loop/background.h"
 #include "ipam-server/loop/loop_metrics.h"

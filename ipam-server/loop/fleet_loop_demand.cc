@@ -21,8 +21,8 @@ void FleetLoop::Handle(DemandEvent event, Batch& batch) {
   Session* session = TouchSession(event.session, batch);
   if (session == nullptr) return;
   const NodeKey& key = *NodeOf(event.session);
-  batch.effects.Merge(state_.fleet.OnDemand(key, std::move(event.demand), batch.now));
-  session->forecast_due = state_.fleet.DemandOf(key) != nullptr;
+  batch.effects.Merge(OnDemand(state_.fleet, key, std::move(event.demand), batch.now));
+  session->forecast_due = state_.fleet.demands.contains(key);
   if (session->forecast_due) PlanForecast(key, *session);
 }
 
@@ -30,14 +30,14 @@ void FleetLoop::Handle(DemandEvent event, Batch& batch) {
 void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::Status& why) {
   sessions_.erase(node);
   nodes_by_session_.erase(session);
-  state_.fleet.EndDemand(node);
+  state_.fleet.demands.erase(node);
   traces_.Drop(session, why);
   probes_.Drop(session, why);
   trials_.Drop(session, why);
 }
 
 NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
-  return NicOf(record, state_.fleet.DemandOf(record.key) != nullptr);
+  return NicOf(record, state_.fleet.demands.contains(record.key));
 }
 
 // --- Forecasts. ---
@@ -63,9 +63,9 @@ void FleetLoop::SendForecasts(absl::Time now) {
 }
 
 void FleetLoop::SendForecast(const NodeKey& node, Session& session, absl::Time now) {
-  const NodeRecord* record = state_.fleet.Find(node);
-  if (record == nullptr || state_.fleet.DemandOf(node) == nullptr) return;
-  node_api::Forecast forecast = state_.fleet.ForecastOf(*record, StandingOf(node), now);
+  const NodeRecord* record = state_.fleet.ledger.Find(node);
+  if (record == nullptr || !state_.fleet.demands.contains(node)) return;
+  node_api::Forecast forecast = ForecastOf(state_.fleet, *record, StandingOf(node), now);
   if (const auto store = problems_by_topic_.find("store"); store != problems_by_topic_.end()) {
     forecast = {.reason = fmt::format("the server can change nothing now: {}", store->second)};
   } else if (!state_.recovery.open()) {
@@ -107,7 +107,7 @@ void FleetLoop::PostAskTraces(const std::string& node, const std::string& pod_na
 }
 
 void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
-  const NodeRecord* record = state_.fleet.FindByName(event.node);
+  const NodeRecord* record = FindByName(state_.fleet.ledger, event.node);
   if (record == nullptr) {
     return event.done(absl::NotFoundError(
         fmt::format("there is no node {}; see: spokectl node list", event.node)));
@@ -140,7 +140,7 @@ void FleetLoop::PostAskProbe(const std::string& node, node_api::ProbeRequest req
 }
 
 absl::StatusOr<Session*> FleetLoop::SessionToAsk(const std::string& node) {
-  const NodeRecord* record = state_.fleet.FindByName(node);
+  const NodeRecord* record = FindByName(state_.fleet.ledger, node);
   if (record == nullptr) {
     return absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
   }

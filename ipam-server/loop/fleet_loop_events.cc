@@ -3,6 +3,12 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/conflict.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/inventory.h"
+#include "ipam-server/ledger/decisions/nic.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/status.h"
 
@@ -19,7 +25,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   if (IsRefused(event, batch) || IsNotItself(event, batch)) return;
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = KeyOf(event.hello);
-  batch.effects.Merge(state_.fleet.OnHello(event.hello, batch.now, event.instance_proved));
+  batch.effects.Merge(OnHello(state_.fleet, event.hello, batch.now, event.instance_proved));
   std::string warning = EndOlderSessions(key, batch.now);
   Session& session = sessions_[key];
   session = Session{.id = event.session,
@@ -31,8 +37,9 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   batch.effects.desired.insert(key);
   policy_waiting_.insert(key);
   batch.answers.emplace_back(
-      event.session, node_api::Welcome{.session_epoch = state_.fleet.Find(key)->session_epoch,
-                                       .warning = std::move(warning)});
+      event.session,
+      node_api::Welcome{.session_epoch = state_.fleet.ledger.Find(key)->session_epoch,
+                        .warning = std::move(warning)});
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
     AskInventory(session, batch);
   } else if (!state_.recovery.open()) {
@@ -59,7 +66,7 @@ void FleetLoop::Handle(ReportEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
   counters_.assignments += event.report.in_use.size();
   counters_.releases += event.report.released.size();
-  Effects effects = state_.fleet.OnReport(*NodeOf(event.session), event.report, batch.now);
+  Effects effects = OnReport(state_.fleet, *NodeOf(event.session), event.report, batch.now);
   if (metrics_ != nullptr) {
     metrics_->CountReport(event.report.in_use.size(), event.report.released.size());
     if (!effects.Stores()) metrics_->CountStale();
@@ -86,7 +93,7 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
     metrics_->CountReclaim(ReclaimOutcome::kDenied, event.answer.denied.size());
   }
   batch.effects.Merge(
-      state_.fleet.OnReclaimAnswer(*NodeOf(event.session), event.answer, batch.now));
+      OnReclaimAnswer(state_.fleet, *NodeOf(event.session), event.answer, batch.now));
 }
 
 void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
@@ -116,7 +123,7 @@ void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
     const NodeKey& key = *NodeOf(event.session);
-    batch.effects.Merge(state_.fleet.OnInventory(key, event.inventory, batch.now));
+    batch.effects.Merge(OnInventory(state_.fleet, key, event.inventory, batch.now));
     state_.recovery.OnSpoken(key);
   }
   if (on_inventory_) on_inventory_(*NodeOf(event.session), std::move(event.inventory));
@@ -132,8 +139,8 @@ void FleetLoop::Handle(AskInventoriesEvent event, Batch& /*batch*/) {
 void FleetLoop::Handle(ConflictEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
   const std::optional<ip::MacAddress>& mac = event.conflict.other_mac;
-  batch.effects.Merge(state_.fleet.OnConflict(*NodeOf(event.session), event.conflict.address,
-                                              mac ? mac->ToString() : "", batch.now));
+  batch.effects.Merge(OnConflict(state_.fleet, *NodeOf(event.session), event.conflict.address,
+                                 mac ? mac->ToString() : "", batch.now));
 }
 
 void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
@@ -157,7 +164,7 @@ void FleetLoop::Handle(CloudEvent event, Batch& batch) {
     return;
   }
   SetProblem(topic, "");
-  batch.effects.Merge(state_.fleet.OnNic(event.node, event.result->configurations, batch.now));
+  batch.effects.Merge(OnNic(state_.fleet, event.node, event.result->configurations, batch.now));
 }
 
 void FleetLoop::Handle(ChangeEvent event, Batch& batch) {
@@ -192,7 +199,7 @@ void FleetLoop::SendPolicyAnew(const NodeKey& node, Session& session) {
 }
 
 void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
-  const NodeRecord* record = state_.fleet.Find(node);
+  const NodeRecord* record = state_.fleet.ledger.Find(node);
   if (record == nullptr) return;
   auto bundle = state_.bundles.For(record->labels);
   if (session.policy_acked == bundle->version || session.policy_sent == bundle->version) return;
@@ -260,7 +267,7 @@ void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
 
 // A problem for each of the first, in the order of addresses, and one for the others.
 void FleetLoop::TellDoubled() {
-  const std::map<ip::Address, DoubledAddress>& doubled = state_.fleet.doubled();
+  const std::map<ip::Address, DoubledAddress>& doubled = state_.fleet.doubled;
   if (doubled.empty() && doubled_told_.empty()) return;
   std::set<ip::Address> told;
   for (const auto& [address, two] : doubled) {

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/status.h"
 
@@ -21,7 +23,7 @@ constexpr size_t kMostRemembered = 1'000;
 // pods use is kept from others for a while, since it may be right.
 bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
   const NodeKey key = KeyOf(event.hello);
-  const absl::Status may = state_.fleet.CheckIdentity(event.hello, event.instance_proved);
+  const absl::Status may = CheckIdentity(state_.fleet, event.hello, event.instance_proved);
   if (may.ok()) {
     not_themselves_.erase(key.name);
     return false;
@@ -33,7 +35,7 @@ bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
   if (!known) {
     log_.Error("node_identity_refused", {{"node", key.name}, {"vm", key.vm_id}, {"error", may}});
   }
-  state_.fleet.HoldClaims(event.hello, batch.effects, batch.now);
+  HoldClaims(state_.fleet, event.hello, batch.effects, batch.now);
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
   agents_.Close(event.session, may);
   return true;

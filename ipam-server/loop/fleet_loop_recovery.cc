@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/status.h"
 
@@ -21,7 +22,7 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
   const absl::Duration passed = now - mark_remembered_;
   if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
   mark_remembered_ = now;
-  nodes_with_addresses_ = state_.fleet.NodesWithAddresses().size();
+  nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
   epoch_remembered_ = state_.recovery.state().epoch;
   const absl::Status status = witness_->Remember(state_.recovery.Mark(nodes_with_addresses_));
   SetProblem("mark", status.ok() ? std::string()
@@ -48,7 +49,7 @@ bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
   if (!known) {
     log_.Error("node_token_refused", {{"node", hello.node.node_name}, {"error", shown.status()}});
   }
-  state_.fleet.HoldClaims(hello, batch.effects, batch.now);
+  HoldClaims(state_.fleet, hello, batch.effects, batch.now);
   if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
   agents_.Close(event.session,
                 absl::FailedPreconditionError(
@@ -58,7 +59,7 @@ bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
 }
 
 void FleetLoop::BeginRecovery(Batch& batch) {
-  state_.fleet.Hold();
+  state_.fleet.hold.active = true;
   batch.effects.recovery = true;
   for (auto& [key, session] : sessions_) AskInventory(session, batch);
 }
@@ -69,7 +70,7 @@ void FleetLoop::AskInventory(Session& session, Batch& batch) {
 
 void FleetLoop::TryToOpen(Batch& batch) {
   if (state_.recovery.open()) return;
-  if (state_.recovery.MayOpen(state_.fleet.NodesWithAddresses(), batch.now)) {
+  if (state_.recovery.MayOpen(NodesWithAddresses(state_.fleet.ledger), batch.now)) {
     batch.effects.Merge(EndRecovery(state_, batch.now));
   }
 }

@@ -125,8 +125,8 @@ TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   bool kept = false;
   loop_->PostQuery([&](const FleetView& view) {
     problems = view.problems;
-    kept = view.fleet.quarantine().contains(A("10.1.0.99"));
-    EXPECT_EQ(view.fleet.Find({"liar", "vm-2"}), nullptr);
+    kept = view.fleet.ledger.quarantine().entries.contains(A("10.1.0.99"));
+    EXPECT_EQ(view.fleet.ledger.Find({"liar", "vm-2"}), nullptr);
   });
   Step();
   EXPECT_TRUE(kept) << "what its pods may use is not given to others";

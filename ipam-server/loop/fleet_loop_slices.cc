@@ -4,6 +4,10 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/expire.h"
+#include "ipam-server/ledger/decisions/listing.h"
+#include "ipam-server/ledger/decisions/nic.h"
+#include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/fnv1a.h"
 
@@ -37,7 +41,7 @@ double JitterOf(const NodeKey& key) {
 }
 
 size_t EntriesOf(const Fleet& fleet, const NodeKey& key) {
-  const NodeRecord* record = fleet.Find(key);
+  const NodeRecord* record = fleet.ledger.Find(key);
   return record == nullptr ? 0 : record->configurations.size() + record->wanted.size();
 }
 
@@ -76,7 +80,7 @@ void FleetLoop::PlanSome(Batch& batch) {
     if (plan_waiting_.empty()) return;
     const auto next = plan_waiting_.extract(plan_waiting_.begin());
     const size_t before = EntriesOf(state_.fleet, next.value());
-    batch.effects.Merge(state_.fleet.Plan(next.value(), batch.now));
+    batch.effects.Merge(PlanNode(state_.fleet, next.value(), batch.now));
     assigned += EntriesOf(state_.fleet, next.value()) - before;
   }
 }
@@ -85,9 +89,9 @@ void FleetLoop::ReviewSome(Batch& batch) {
   const absl::Duration passed = batch.now - last_tick_;
   if (passed >= absl::ZeroDuration() && passed < kTick) return;
   last_tick_ = batch.now;
-  batch.effects.Merge(state_.fleet.Expire(batch.now));
+  batch.effects.Merge(Expire(state_.fleet, batch.now));
 
-  const auto& nodes = state_.fleet.nodes();
+  const auto& nodes = state_.fleet.ledger.nodes();
   const auto count = static_cast<double>(nodes.size());
   const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), kReviewPeriod);
   review_credit_ = std::min(count, review_credit_ + count * share);
@@ -99,14 +103,14 @@ void FleetLoop::ReviewSome(Batch& batch) {
   }
   for (const NodeKey& key : due) {
     reviewed_ = key;
-    batch.effects.Merge(state_.fleet.Review(key, JitterOf(key), batch.now));
+    batch.effects.Merge(ReviewNode(state_.fleet, key, JitterOf(key), batch.now));
     AskCloudAgain(key, batch);
   }
 }
 
 // What the cloud granted in part only, or forgot.
 void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
-  const NodeRecord* record = state_.fleet.Find(key);
+  const NodeRecord* record = state_.fleet.ledger.Find(key);
   if (record == nullptr || cloud_retries_.contains(key)) return;
   const bool waits = std::any_of(record->wanted.begin(), record->wanted.end(),
                                  [](const auto& e) { return !e.second.given.has_value(); });
@@ -130,11 +134,11 @@ void FleetLoop::CompareSome(Batch& batch) {
   for (size_t i = 0; i < kListedPerTurn; ++i) {
     if (listed_->next == listed_->nics.size()) return FinishListing(batch);
     const NicAddresses& nic = listed_->nics[listed_->next++];
-    const NodeRecord* record =
-        nic.node.name.empty() ? state_.fleet.NodeOn(nic.instance) : state_.fleet.Find(nic.node);
+    const NodeRecord* record = nic.node.name.empty() ? state_.fleet.ledger.NodeOn(nic.instance)
+                                                     : state_.fleet.ledger.Find(nic.node);
     if (record == nullptr) continue;
     listed_->present.insert(record->key);
-    batch.effects.Merge(state_.fleet.OnListedNic(record->key, nic.configurations));
+    batch.effects.Merge(OnListedNic(state_.fleet, record->key, nic.configurations));
   }
 }
 
@@ -143,11 +147,11 @@ void FleetLoop::FinishListing(Batch& batch) {
   listed_.reset();
   std::set<NodeKey> connected;
   for (const auto& [key, session] : sessions_) connected.insert(connected.end(), key);
-  for (const auto& [key, record] : state_.fleet.nodes()) {
+  for (const auto& [key, record] : state_.fleet.ledger.nodes()) {
     const bool unnamed = settings_.fleet.cloud_chooses && record.instance.empty();
     if (unnamed || !done.covers(record.instance)) done.present.insert(key);
   }
-  batch.effects.Merge(state_.fleet.OnListing(done.present, connected, batch.now));
+  batch.effects.Merge(OnListing(state_.fleet, done.present, connected, batch.now));
 }
 
 // --- What is said to the cloud and to agents. ---
@@ -157,8 +161,8 @@ void FleetLoop::RequestSome() {
   if (!state_.recovery.open()) return;
   for (size_t i = 0; i < kRequestsPerTurn && !attach_waiting_.empty(); ++i) {
     const auto next = attach_waiting_.extract(attach_waiting_.begin());
-    const NodeRecord* record = state_.fleet.Find(next.value());
-    if (record == nullptr || !state_.fleet.HasItsInstance(*record)) continue;
+    const NodeRecord* record = state_.fleet.ledger.Find(next.value());
+    if (record == nullptr || !HasItsInstance(state_.fleet.ledger, *record)) continue;
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());

@@ -215,8 +215,9 @@ TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNo
   EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
   uint64_t in_use = 99;
   absl::Status refused;
-  loop_->PostQuery(
-      [&](const FleetView& view) { in_use = CountAddresses(*view.fleet.Find(kNode)).in_use; });
+  loop_->PostQuery([&](const FleetView& view) {
+    in_use = CountAddresses(*view.fleet.ledger.Find(kNode)).in_use;
+  });
   loop_->PostChange([](ServerState&, RawRecords&) { return absl::StatusOr<Effects>(Effects()); },
                     [&](const absl::Status& status) { refused = status; });
   for (int i = 0; i < 10; ++i) {

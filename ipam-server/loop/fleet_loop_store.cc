@@ -79,7 +79,7 @@ void FleetLoop::FinishReload() {
   reload_due_ = false;
   SetProblem("memory", "");
   LoadedState& found = **loaded;
-  found.state.fleet.TakeUnstored(state_.fleet);         // No agent of those says it again.
+  TakeUnstored(found.state.fleet, state_.fleet);        // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
   const uint64_t cuts_accepted = state_.cuts_accepted;  // It is in no store either.
   recovery.OnReload(found.state.recovery.state());
@@ -88,7 +88,7 @@ void FleetLoop::FinishReload() {
   state_.cuts_accepted = cuts_accepted;
   token_.clear();
   if (!state_.recovery.open()) {
-    state_.fleet.Hold();
+    state_.fleet.hold.active = true;
     for (auto& [key, session] : sessions_) {
       agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
     }
@@ -124,7 +124,7 @@ void FleetLoop::TryToRecover(Batch& batch) {
   last_recovery_ = batch.now;
   SetProblem("store", "");
   // Their pods cannot wait for the next review.
-  for (NodeKey& key : state_.fleet.NodesInDemand()) batch.effects.plan.insert(std::move(key));
+  for (const auto& [key, demand] : state_.fleet.demands) batch.effects.plan.insert(key);
 }
 
 void FleetLoop::SetWritable(bool writable) {

@@ -4,6 +4,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/history/history_codec.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/attach_job.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
@@ -51,7 +53,7 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   uint64_t in_use = 99;
   loop_->PostQuery([&](const FleetView& view) {
     problems = view.problems;
-    in_use = CountAddresses(*view.fleet.Find(kNode)).in_use;
+    in_use = CountAddresses(*view.fleet.ledger.Find(kNode)).in_use;
   });
   Step();
   EXPECT_TRUE(SentTo<node_api::ReportAck>(1).empty());
@@ -144,7 +146,8 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
   AnswerCloud();
   loop_->PostChange(
       [&](ServerState& state, RawRecords&) {
-        return state.fleet.Reserve(
+        return Reserve(
+            state.fleet,
             {.name = "job", .nodes = {"node1"}, .addresses_per_node = 1, .ttl = absl::Hours(1)},
             clock_.Now(), false);
       },
@@ -160,9 +163,9 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
   size_t quarantined = 99;
   absl::Time latest = absl::InfiniteFuture();
   loop_->PostQuery([&](const FleetView& view) {
-    reservations = view.fleet.reservations().all().size();
-    quarantined = view.fleet.quarantine().size();
-    latest = view.fleet.Find(kNode)->Holding(A("10.1.0.4"))->AvailableSince();
+    reservations = view.fleet.reservations.all().size();
+    quarantined = view.fleet.ledger.quarantine().entries.size();
+    latest = view.fleet.ledger.Find(kNode)->Holding(A("10.1.0.4"))->AvailableSince();
   });
   Step();
   EXPECT_EQ(reservations, 0U) << "it lasts for an hour, not for a day and an hour";
@@ -197,7 +200,7 @@ TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
   const auto look = [&] {
     loop_->PostQuery([&](const FleetView& view) {
       problems = view.problems;
-      kept = view.fleet.quarantine().contains(A("10.1.0.9"));
+      kept = view.fleet.ledger.quarantine().entries.contains(A("10.1.0.9"));
     });
     Step();
   };
@@ -337,7 +340,7 @@ TEST_F(FleetLoopTest, AnAnswerCountsOnlyForTheRequestOfThisSession) {
   absl::Status drained;
   loop_->PostChange(
       [&](ServerState& state, RawRecords&) {
-        return state.fleet.SetMode("node1", NodeMode::kDraining, clock_.Now());
+        return SetMode(state.fleet, "node1", NodeMode::kDraining, clock_.Now());
       },
       [&](const absl::Status& status) { drained = status; });
   Step();
@@ -366,7 +369,7 @@ TEST_F(FleetLoopTest, WhatIsToBeTakenBackWaitsForTheAnswerBefore) {
   AnswerCloud();
   const auto release = [&](const char* address) {
     loop_->PostChange(
-        [=](ServerState& state, RawRecords&) { return state.fleet.Release(A(address), ""); },
+        [=](ServerState& state, RawRecords&) { return Release(state.fleet, A(address), ""); },
         [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
     Step();
   };

@@ -87,7 +87,7 @@ absl::Status VisitNodes(FleetLoop& loop, absl::Duration patience,
   while (more) {
     uint64_t total = 0;
     RETURN_IF_ERROR(AskLoop(loop, patience, [&](const FleetView& view) {
-      const auto& nodes = view.fleet.nodes();
+      const auto& nodes = view.fleet.ledger.nodes();
       auto it = last ? nodes.upper_bound(*last) : nodes.begin();
       for (size_t work = 0; work < kWorkPerQuery && it != nodes.end(); ++it) {
         work += WorkOf(it->second);

@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 
@@ -52,8 +53,8 @@ TEST_F(VisitNodesTest, EveryNodeThatIsThereAllTheTimeIsVisitedOnceInQueriesOfBou
         Post(10'000 + queries);  // Sorts before node1000, behind node0999: wherever the visit is.
         Post(++queries);         // Says hello again.
         EXPECT_TRUE(ChangeInLoop(*loop_, absl::Seconds(30), [&](ServerState& state, RawRecords&) {
-                      return state.fleet.SetMode(KeyOf(kNodes - queries).name, NodeMode::kFrozen,
-                                                 clock_.Now());
+                      return SetMode(state.fleet, KeyOf(kNodes - queries).name, NodeMode::kFrozen,
+                                     clock_.Now());
                     }).ok());
       });
   ASSERT_TRUE(status.ok()) << status;

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/promises.h"
+#include "ipam-server/ledger/targets.h"
+
 namespace spoke::ipam {
 namespace {
 
@@ -10,8 +14,8 @@ constexpr absl::Duration kPublishPeriod = absl::Seconds(10);
 constexpr size_t kNodesAStep = 512;
 
 void PublishPools(const Fleet& fleet, const Promises& promises, ServerMetrics& metrics) {
-  for (size_t i = 0; i < fleet.pools().size(); ++i) {
-    const PoolEntry& entry = fleet.pools()[i];
+  for (size_t i = 0; i < fleet.ledger.pools().size(); ++i) {
+    const PoolEntry& entry = fleet.ledger.pools()[i];
     metrics.SetPool(entry.pool.spec().name,
                     {.usable = entry.pool.usable(),
                      .free = entry.free(),
@@ -51,7 +55,7 @@ void Count(const Fleet& fleet, const NodeRecord& record, NodeMetrics& nodes) {
       ++nodes.retired;
       break;
   }
-  nodes.in_shortage += fleet.IsShort(record) ? 1 : 0;
+  nodes.in_shortage += IsShort(fleet, record) ? 1 : 0;
 }
 
 }  // namespace
@@ -67,19 +71,20 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
   counting_ = CountSome(fleet);
   if (counting_) return;
   nodes_.connected = loop.sessions.size();
-  nodes_.pods_waiting = fleet.WaitingPods();
+  nodes_.pods_waiting = WaitingPods(fleet);
   metrics.SetNodes(nodes_);
   PublishPolicy(loop, metrics);
-  const Promises promises = fleet.AllPromises();
+  const Promises promises = AllPromises(fleet);
   PublishPools(fleet, promises, metrics);
-  ReservationMetrics reservations{.reservations = fleet.reservations().all().size(),
+  ReservationMetrics reservations{.reservations = fleet.reservations.all().size(),
                                   .short_by = promises.short_by};
   for (const uint64_t promised : promises.by_pool) reservations.promised += promised;
   metrics.SetReservations(reservations);
-  metrics.SetBreaker({.frozen = fleet.breaker().frozen(),
-                      .trips = fleet.breaker().state().trips,
-                      .headroom = fleet.breaker().Headroom(fleet.Counts().total(), now)});
-  metrics.SetDoubled(fleet.doubled().size());
+  metrics.SetBreaker(
+      {.frozen = fleet.breaker.frozen(),
+       .trips = fleet.breaker.state().trips,
+       .headroom = fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)});
+  metrics.SetDoubled(fleet.doubled.size());
   metrics.SetSessions(loop.sessions.size());
   metrics.SetHellosWaiting(loop.mailbox.waiting_hellos());
   metrics.SetMailbox(loop.mailbox.waiting_agents());
@@ -90,7 +95,7 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
 
 // Returns true if there are more.
 bool StatePublisher::CountSome(const Fleet& fleet) {
-  const auto& nodes = fleet.nodes();
+  const auto& nodes = fleet.ledger.nodes();
   auto it = nodes.upper_bound(counted_);
   for (size_t i = 0; i < kNodesAStep && it != nodes.end(); ++i, ++it) {
     Count(fleet, it->second, nodes_);

@@ -39,24 +39,24 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   puts.reserve(effects.changed.size() + raw.size() + 2);
   PutNodes(effects, fleet, puts);
   for (const ip::Address& address : effects.quarantined) {
-    const auto it = fleet.quarantine().find(address);
+    const auto it = fleet.ledger.quarantine().entries.find(address);
     Put(QuarantineKeyOf(address),
-        it == fleet.quarantine().end()
+        it == fleet.ledger.quarantine().entries.end()
             ? std::nullopt
             : std::optional<std::string>(EncodeQuarantine(address, it->second)),
         puts);
-    if (it != fleet.quarantine().end()) puts.back().stage = Stage::kHold;
+    if (it != fleet.ledger.quarantine().entries.end()) puts.back().stage = Stage::kHold;
   }
   for (const std::string& name : effects.reservations) {
-    const auto it = fleet.reservations().all().find(name);
+    const auto it = fleet.reservations.all().find(name);
     Put(ReservationKeyOf(name),
-        it == fleet.reservations().all().end()
+        it == fleet.reservations.all().end()
             ? std::nullopt
             : std::optional<std::string>(EncodeReservation(it->second)),
         puts);
   }
   if (effects.breaker) {
-    Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker().state()), puts);
+    Put(std::string(kBreakerKey), EncodeBreaker(fleet.breaker.state()), puts);
   }
   const size_t first_raw = puts.size();
   for (const auto& [key, value] : raw) Put(key, value, puts);
@@ -93,7 +93,7 @@ void RecordWriter::PutNodes(const Effects& effects, const Fleet& fleet,
     if (entry.event == HistoryEvent::kDetached) releasing.insert({entry.node, entry.vm_id});
   }
   const auto put = [&](const NodeKey& key, bool joined) {
-    const NodeRecord* record = fleet.Find(key);
+    const NodeRecord* record = fleet.ledger.Find(key);
     const size_t before = puts.size();
     Put(StoreKeyOf(key),
         record == nullptr ? std::nullopt : std::optional<std::string>(EncodeNode(*record)), puts);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ipam-server/ledger/effects.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/loop/server_state.h"

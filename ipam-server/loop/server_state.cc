@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/inventory.h"
 #include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
@@ -81,26 +82,26 @@ absl::Status LoadFleet(Store& store, Revisions& revisions, absl::Time now, Fleet
   RETURN_IF_ERROR(
       ForEach(store, kNodeKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(NodeRecord record, DecodeNode(value));
-        Clamp(record, now, fleet.policy());
-        return fleet.Load(std::move(record));
+        Clamp(record, now, fleet.policy);
+        return fleet.ledger.Upsert(std::move(record)).status();
       }));
   RETURN_IF_ERROR(
       ForEach(store, kQuarantineKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(auto entry, DecodeQuarantine(value));
-        Clamp(entry.second, now, fleet.policy());
-        fleet.LoadQuarantine(entry.first, std::move(entry.second));
+        Clamp(entry.second, now, fleet.policy);
+        fleet.ledger.SetQuarantine(entry.first, std::move(entry.second));
         return absl::OkStatus();
       }));
   RETURN_IF_ERROR(
       ForEach(store, kReservationKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(Reservation reservation, DecodeReservation(value));
         Clamp(reservation, now);
-        fleet.LoadReservation(std::move(reservation));
+        fleet.reservations.Add(std::move(reservation), {});
         return absl::OkStatus();
       }));
   return ForEach(store, kBreakerKey, revisions, [&](std::string_view value) -> absl::Status {
     ASSIGN_OR_RETURN(const BreakerState state, DecodeBreaker(value));
-    fleet.LoadBreaker(state);
+    fleet.breaker = MassReleaseBreaker(fleet.policy.breaker, state);
     return absl::OkStatus();
   });
 }
@@ -127,7 +128,7 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
   RETURN_IF_ERROR(CheckAgainst(objects, world));
   Fleet fleet(PoolsOf(settings, objects), settings.fleet);
   RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet));
-  fleet.FinishLoading(now);
+  FinishLoading(fleet, now);
   RecoveryState recovery{.store_id = settings.new_store_id};
   RETURN_IF_ERROR(ForEach(store, kStoreKey, revisions, [&](std::string_view value) -> absl::Status {
     ASSIGN_OR_RETURN(recovery, DecodeStore(value));
@@ -146,10 +147,10 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
 
 std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
   std::set<NodeKey> nodes;
-  for (const auto& [key, record] : fleet.nodes()) {
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
     const AddressCounts counts = CountAddresses(record);
-    const bool unseen = fleet.policy().cloud_chooses && !record.nic_read;
-    if (!fleet.HasItsInstance(record)) continue;
+    const bool unseen = fleet.policy.cloud_chooses && !record.nic_read;
+    if (!HasItsInstance(fleet.ledger, record)) continue;
     if (unseen || counts.attaching + counts.detaching > 0) nodes.insert(key);
   }
   return nodes;
@@ -157,7 +158,7 @@ std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
 
 Effects EndRecovery(ServerState& state, absl::Time now) {
   const bool recovered = state.recovery.phase() == Recovery::Phase::kRecovering;
-  Effects effects = state.fleet.EndRecovery(state.recovery.spoken(), now);
+  Effects effects = EndHold(state.fleet, state.recovery.spoken(), now);
   // What is on NICs was not in doubt, and each look is a call.
   if (!recovered) effects.attach = NodesToAsk(state.fleet);
   state.recovery.Open();
@@ -172,7 +173,7 @@ absl::StatusOr<Effects> ConfirmRecovery(ServerState& state, uint64_t silent, abs
     return absl::FailedPreconditionError("there is nothing to confirm: no recovery is under way");
   }
   const uint64_t are_silent =
-      recovery.open() ? 0 : recovery.Silent(state.fleet.NodesWithAddresses());
+      recovery.open() ? 0 : recovery.Silent(NodesWithAddresses(state.fleet.ledger));
   if (are_silent != silent) {
     return absl::FailedPreconditionError(
         fmt::format("{} nodes have not spoken, not {}: look again with `spokectl recovery show`, "
@@ -213,7 +214,7 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
 
 std::vector<NicAddresses> AllNics(const Fleet& fleet) {
   std::vector<NicAddresses> nics;
-  for (const auto& [key, record] : fleet.nodes()) {
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
     if (record.mode != NodeMode::kRetired) nics.push_back(NicOf(record).Configured());
   }
   return nics;
@@ -229,7 +230,7 @@ std::vector<PoolSpec> PoolsOf(const ServerSettings& settings, const ObjectSet& o
 
 std::map<ObjectKey, ObjectUse> PoolUses(const Fleet& fleet) {
   std::map<ObjectKey, ObjectUse> uses;
-  for (const PoolEntry& entry : fleet.pools()) {
+  for (const PoolEntry& entry : fleet.ledger.pools()) {
     const AddressPool::InUse used = entry.pool.Used();
     if (used.addresses == 0) continue;
     uses[{"Pool", entry.pool.spec().name}] = {

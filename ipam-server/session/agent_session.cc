@@ -24,14 +24,14 @@ std::optional<ip::Address> UnusedOf(const PoolSpec& spec) {
 }
 
 void AddPools(const Fleet& fleet, const NodeRecord& record, node_api::DesiredState& desired) {
-  for (const PoolGroup& group : fleet.GroupsFor(record)) {
+  for (const PoolGroup& group : fleet.ledger.pools().GroupsFor(record)) {
     for (const size_t index : group.pools) {
-      const AddressPool& pool = fleet.pools()[index].pool;
+      const AddressPool& pool = fleet.ledger.pools()[index].pool;
       desired.pools.push_back({.name = pool.spec().name,
                                .cidr = pool.spec().cidr.ToString(),
                                .usable = pool.usable(),
                                .attached = pool.held(),
-                               .free = fleet.pools()[index].free(),
+                               .free = fleet.ledger.pools()[index].free(),
                                .namespaces = pool.spec().namespaces,
                                .unused = UnusedOf(pool.spec())});
     }
@@ -55,7 +55,7 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
                              .name = configuration.name,
                              .pool = configuration.pool,
                              .nic_mac = record.nic_mac,
-                             .cooldown = CooldownOf(configuration, fleet.policy().cooldown, now)});
+                             .cooldown = CooldownOf(configuration, fleet.policy.cooldown, now)});
   }
   std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
                       std::back_inserter(desired.removed));

@@ -1,6 +1,10 @@
 #include "ipam-server/session/agent_session.h"
 
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/nic.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/hello_for_test.h"
 
 namespace spoke::ipam {
@@ -15,11 +19,11 @@ ip::Prefix One(std::string_view text) { return ip::Prefix::Host(A(text)); }
 class NextDesiredTest : public testing::Test {
  protected:
   NextDesiredTest() {
-    fleet_.OnHello({.node = IdentityOf(kNode)}, kNow);
-    fleet_.OnNic(kNode, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
+    OnHello(fleet_, {.node = IdentityOf(kNode)}, kNow);
+    OnNic(fleet_, kNode, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
   }
   node_api::DesiredState Next(absl::Time now = kNow) {
-    return NextDesired(fleet_, *fleet_.Find(kNode), now, session_);
+    return NextDesired(fleet_, *fleet_.ledger.Find(kNode), now, session_);
   }
 
   Fleet fleet_{
@@ -41,10 +45,9 @@ TEST_F(NextDesiredTest, TheFirstIsFullAndHoldsWhatIsAttachedOnly) {
 
 TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
   Next();
-  fleet_.OnNic(
-      kNode,
-      {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}},
-      kNow);
+  OnNic(fleet_, kNode,
+        {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}},
+        kNow);
   const node_api::DesiredState desired = Next();
   EXPECT_FALSE(desired.full);
   EXPECT_EQ(desired.version, 2U);
@@ -55,7 +58,7 @@ TEST_F(NextDesiredTest, LaterOnesHoldTheDifference) {
 
 TEST_F(NextDesiredTest, WhatTheAgentGaveUpIsTakenFromItsListAtOnce) {
   Next();
-  fleet_.OnReclaimAnswer(kNode, {.agreed = {One("10.1.0.5")}}, kNow);
+  OnReclaimAnswer(fleet_, kNode, {.agreed = {One("10.1.0.5")}}, kNow);
   EXPECT_EQ(Next().removed, std::vector{One("10.1.0.5")});
 }
 
@@ -70,9 +73,9 @@ TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
 }
 
 TEST_F(NextDesiredTest, AddressesOfTheLastBootAreInCooldownForTheRestOfTheirTime) {
-  fleet_.OnReport(kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
-                  kNow);
-  fleet_.OnHello({.node = IdentityOf(kNode, "next")}, kNow);
+  OnReport(fleet_, kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
+           kNow);
+  OnHello(fleet_, {.node = IdentityOf(kNode, "next")}, kNow);
   const node_api::DesiredState desired = Next(kNow + absl::Seconds(10));
   EXPECT_EQ(desired.added[0].cooldown, absl::Seconds(20));
   EXPECT_EQ(desired.added[1].cooldown, absl::ZeroDuration());

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/node_record.h"
+#include "ipam-server/ledger/quarantine.h"
 #include "ipam-server/ledger/recovery.h"
 #include "ipam-server/release/breaker.h"
 #include "ipam-server/reservations/reservation.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/node_record.h"
+#include "ipam-server/ledger/quarantine.h"
 #include "ipam-server/release/breaker.h"
 #include "ipam-server/reservations/reservation.h"
 #include "netagent/attach/assignments.h"

@@ -10,6 +10,10 @@
 #include <vector>
 
 #include "ipam-server/budget/budget_book.h"
+#include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/traffic/traffic_sums.h"
 #include "lib/base/check.h"
@@ -31,29 +35,29 @@ class Server {
   void Take(const node_api::Hello& hello) {
     CHECK(hello.in_use.size() <= node_api::kMaxAssignments,
           "an agent cannot fill the server's memory");
-    fleet_.OnHello(hello, absl::UnixEpoch());
-    const ipam::NodeRecord* record = fleet_.Find(ipam::KeyOf(hello));
+    OnHello(fleet_, hello, absl::UnixEpoch());
+    const ipam::NodeRecord* record = fleet_.ledger.Find(ipam::KeyOf(hello));
     CHECK(record != nullptr, "a node that was greeted is known");
-    fleet_.ForecastOf(*record, {}, absl::UnixEpoch());
-    fleet_.CheckInvariants();
+    ForecastOf(fleet_, *record, {}, absl::UnixEpoch());
+    CheckInvariants(fleet_.ledger);
   }
   void Take(const node_api::AssignmentReport& report) {
     Greet();
-    fleet_.OnReport(kNode, report, absl::UnixEpoch());
-    fleet_.CheckInvariants();
+    OnReport(fleet_, kNode, report, absl::UnixEpoch());
+    CheckInvariants(fleet_.ledger);
   }
   void Take(const node_api::Demand& demand) {
     CHECK(demand.pods() <= node_api::kMaxWaitingPods,
           "an agent cannot ask for any number of addresses");
     Greet();
-    fleet_.OnDemand(kNode, demand, absl::UnixEpoch());
-    fleet_.ForecastOf(*fleet_.Find(kNode), {}, absl::UnixEpoch());
-    fleet_.CheckInvariants();
+    OnDemand(fleet_, kNode, demand, absl::UnixEpoch());
+    ForecastOf(fleet_, *fleet_.ledger.Find(kNode), {}, absl::UnixEpoch());
+    CheckInvariants(fleet_.ledger);
   }
   void Take(const node_api::ReclaimAnswer& answer) {
     Greet();
-    fleet_.OnReclaimAnswer(kNode, answer, absl::UnixEpoch());
-    fleet_.CheckInvariants();
+    OnReclaimAnswer(fleet_, kNode, answer, absl::UnixEpoch());
+    CheckInvariants(fleet_.ledger);
   }
   static void Take(const node_api::AttachTracesAnswer& answer) {
     CHECK(answer.traces.size() <= static_cast<size_t>(node_api::kMaxTraces),
@@ -100,7 +104,7 @@ class Server {
   static void Take(const Other& /*other*/) {}
 
  private:
-  void Greet() { fleet_.OnHello({.node = {.node_name = "n", .vm_id = "v"}}, absl::UnixEpoch()); }
+  void Greet() { OnHello(fleet_, {.node = {.node_name = "n", .vm_id = "v"}}, absl::UnixEpoch()); }
   static uint64_t SumOf(const ipam::TrafficSums& sums) {
     uint64_t sum = 0;
     for (const auto& row : sums.Namespaces()) {

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/hello_for_test.h"
 
@@ -55,7 +57,7 @@ inline node_api::Assignment AssignmentOf(const ip::Address& address, uint64_t ge
 // What was asked of the cloud, where we choose the addresses.
 inline std::vector<IpConfiguration> EntriesOf(const Fleet& fleet, const NodeKey& key) {
   std::vector<IpConfiguration> entries;
-  for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
+  for (const auto& [base, configuration] : fleet.ledger.Find(key)->configurations) {
     if (configuration.state == AddressState::kDetaching) continue;
     entries.push_back({configuration.name, configuration.range});
   }
@@ -68,19 +70,26 @@ inline std::set<ip::Prefix> RangesOf(const Fleet& fleet, const NodeKey& key) {
   return ranges;
 }
 
+// Returns the pool of that name; nullptr: there is none.
+inline const PoolEntry* PoolNamed(const Fleet& fleet, const std::string& name) {
+  const PoolSet& pools = fleet.ledger.pools();
+  const size_t index = pools.IndexOf(name);
+  return index < pools.size() ? &pools[index] : nullptr;
+}
+
 // The cloud does what was asked for.
 inline Effects Attach(Fleet& fleet, const NodeKey& key, absl::Time now = kNow) {
-  return fleet.OnNic(key, EntriesOf(fleet, key), now);
+  return OnNic(fleet, key, EntriesOf(fleet, key), now);
 }
 
 inline const Slot& SlotOf(const Fleet& fleet, const NodeKey& key, std::string_view address) {
-  return fleet.Find(key)->Holding(A(address))->At(A(address));
+  return fleet.ledger.Find(key)->Holding(A(address))->At(A(address));
 }
 
 // A fleet with a node that has said hello and whose addresses the cloud has attached.
 inline Fleet WithAttachedNode(const std::vector<PoolSpec>& pools) {
   Fleet fleet(pools, Policy());
-  fleet.OnHello(HelloOf(kNode1), kNow);
+  OnHello(fleet, HelloOf(kNode1), kNow);
   Attach(fleet, kNode1);
   return fleet;
 }

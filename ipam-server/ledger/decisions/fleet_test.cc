@@ -2,7 +2,17 @@
 #include "ipam-server/ledger/fleet.h"
 
 #include "gtest/gtest.h"
-#include "ipam-server/ledger/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/conflict.h"
+#include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/decisions/expire.h"
+#include "ipam-server/ledger/decisions/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/listing.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::ipam {
@@ -10,58 +20,58 @@ namespace {
 
 TEST(Fleet, ANewNodeGetsItsTargetInOneStep) {
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
-  const Effects effects = fleet.OnHello(HelloOf(kNode1), kNow);
+  const Effects effects = OnHello(fleet, HelloOf(kNode1), kNow);
   EXPECT_EQ(effects.changed, std::set{kNode1});
   EXPECT_EQ(effects.attach, std::set{kNode1});
   EXPECT_TRUE(effects.desired.empty());  // Nothing is attached yet.
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.attaching = 4}));
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)), (AddressCounts{.attaching = 4}));
 
   const Effects attached = Attach(fleet, kNode1);
   EXPECT_EQ(attached.desired, std::set{kNode1});
   EXPECT_EQ(attached.history.size(), 4U);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)), (AddressCounts{.available = 4}));
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)), (AddressCounts{.available = 4}));
   EXPECT_TRUE(Attach(fleet, kNode1).changed.empty());
-  EXPECT_TRUE(fleet.Plan(kNode1, kNow).changed.empty());
+  EXPECT_TRUE(PlanNode(fleet, kNode1, kNow).changed.empty());
 }
 
 TEST(Fleet, AssignmentsRaiseTheTargetAndReleasesBeginACooldown) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const Effects in_use =
-      fleet.OnReport(kNode1,
-                     {.sequence = 1,
-                      .in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2),
-                                 AssignmentOf(A("10.1.0.6"), 3)}},
-                     kNow);
+      OnReport(fleet, kNode1,
+               {.sequence = 1,
+                .in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2),
+                           AssignmentOf(A("10.1.0.6"), 3)}},
+               kNow);
   EXPECT_EQ(in_use.attach, std::set{kNode1});
   EXPECT_EQ(in_use.history.size(), 3U);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)),
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)),
             (AddressCounts{.attaching = 4, .available = 1, .in_use = 3}));
 
-  fleet.OnReport(kNode1, {.sequence = 2, .released = {{A("10.1.0.5"), 2}}}, kNow);
+  OnReport(fleet, kNode1, {.sequence = 2, .released = {{A("10.1.0.5"), 2}}}, kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooldown);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").lessee, nullptr);
-  fleet.OnReport(kNode1, {.sequence = 3, .cooled = {A("10.1.0.5")}}, kNow);
+  OnReport(fleet, kNode1, {.sequence = 3, .cooled = {A("10.1.0.5")}}, kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kAvailable);
-  fleet.CheckInvariants();
+  CheckInvariants(fleet.ledger);
 }
 
 TEST(Fleet, AStaleReportChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 7, "new")}}, kNow);
-  const NodeRecord before = *fleet.Find(kNode1);
+  OnReport(fleet, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 7, "new")}}, kNow);
+  const NodeRecord before = *fleet.ledger.Find(kNode1);
   const node_api::AssignmentReport stale{
       .in_use = {AssignmentOf(A("10.1.0.4"), 6, "old"), AssignmentOf(A("10.9.9.9"), 9)},
       .released = {{A("10.1.0.4"), 6}},
       .cooled = {A("10.1.0.4"), A("10.9.9.9")}};
-  EXPECT_FALSE(fleet.OnReport(kNode1, stale, kNow + absl::Seconds(1)).Stores());
-  EXPECT_EQ(*fleet.Find(kNode1), before);
-  EXPECT_FALSE(fleet.OnReport({"node1", "vm-other"}, stale, kNow).Stores());
+  EXPECT_FALSE(OnReport(fleet, kNode1, stale, kNow + absl::Seconds(1)).Stores());
+  EXPECT_EQ(*fleet.ledger.Find(kNode1), before);
+  EXPECT_FALSE(OnReport(fleet, {"node1", "vm-other"}, stale, kNow).Stores());
 }
 
 TEST(Fleet, ARebootEndsAssignmentsAndBeginsTheirCooldown) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
-  fleet.OnHello(HelloOf(kNode1, "boot-2"), kNow);
+  OnReport(fleet, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  OnHello(fleet, HelloOf(kNode1, "boot-2"), kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kCooldown);
   // The fence is lowered so that the first assignment of the new boot is not stale.
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").generation, 0U);
@@ -69,19 +79,19 @@ TEST(Fleet, ARebootEndsAssignmentsAndBeginsTheirCooldown) {
 
 TEST(Fleet, AReconnectKeepsWhatTheAgentStillAssigns) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  fleet.OnReport(kNode1,
-                 {.in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2, "c2"),
-                             AssignmentOf(A("10.1.0.6"), 3, "c3")}},
-                 kNow);
+  OnReport(fleet, kNode1,
+           {.in_use = {AssignmentOf(A("10.1.0.4"), 1), AssignmentOf(A("10.1.0.5"), 2, "c2"),
+                       AssignmentOf(A("10.1.0.6"), 3, "c3")}},
+           kNow);
   node_api::Hello hello = HelloOf(kNode1);
   hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
   hello.cooldown = {A("10.1.0.5")};
-  const uint64_t epoch = fleet.Find(kNode1)->session_epoch;
-  fleet.OnHello(hello, kNow);
+  const uint64_t epoch = fleet.ledger.Find(kNode1)->session_epoch;
+  OnHello(fleet, hello, kNow);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.4").use, Use::kInUse);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.5").use, Use::kCooldown);
   EXPECT_EQ(SlotOf(fleet, kNode1, "10.1.0.6").use, Use::kAvailable);
-  EXPECT_EQ(fleet.Find(kNode1)->session_epoch, epoch + 1);
+  EXPECT_EQ(fleet.ledger.Find(kNode1)->session_epoch, epoch + 1);
 }
 
 TEST(Fleet, AnUnknownButFreeAssignmentIsAdoptedAndAnothersIsReported) {
@@ -89,58 +99,59 @@ TEST(Fleet, AnUnknownButFreeAssignmentIsAdoptedAndAnothersIsReported) {
   node_api::Hello hello = HelloOf(kNode2);
   hello.in_use = {AssignmentOf(A("10.1.0.200"), 5), AssignmentOf(A("10.1.0.4"), 6),
                   AssignmentOf(A("192.0.2.1"), 7)};
-  const Effects effects = fleet.OnHello(hello, kNow);
+  const Effects effects = OnHello(fleet, hello, kNow);
   ASSERT_EQ(effects.findings.size(), 3U);
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kAdopted);
   EXPECT_EQ(effects.findings[1].kind, Finding::Kind::kHeldElsewhere);
   EXPECT_EQ(effects.findings[2].kind, Finding::Kind::kForeign);
-  EXPECT_EQ(fleet.HolderOf(A("10.1.0.200"))->key, kNode2);
-  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
+  EXPECT_EQ(HolderOf(fleet.ledger, A("10.1.0.200"))->key, kNode2);
+  EXPECT_EQ(HolderOf(fleet.ledger, A("10.1.0.4"))->key, kNode1);
   EXPECT_EQ(SlotOf(fleet, kNode2, "10.1.0.200").use, Use::kInUse);
 }
 
 TEST(Fleet, ANewVmUnderAnOldNameRetiresTheOldOneWithoutTakingItsAddresses) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const NodeKey replacement{"node1", "vm-new"};
-  const Effects effects = fleet.OnHello(HelloOf(replacement, "boot-2"), kNow);
+  const Effects effects = OnHello(fleet, HelloOf(replacement, "boot-2"), kNow);
   EXPECT_EQ(effects.changed, (std::set{kNode1, replacement}));
   ASSERT_EQ(effects.findings.size(), 1U);
   EXPECT_EQ(effects.findings[0].kind, Finding::Kind::kReplaced);
-  EXPECT_EQ(fleet.Find(kNode1)->mode, NodeMode::kRetired);
-  EXPECT_EQ(fleet.FindByName("node1")->key, replacement);
-  EXPECT_EQ(fleet.HolderOf(A("10.1.0.4"))->key, kNode1);
-  EXPECT_FALSE(fleet.Plan(kNode1, kNow).Stores());
+  EXPECT_EQ(fleet.ledger.Find(kNode1)->mode, NodeMode::kRetired);
+  EXPECT_EQ(FindByName(fleet.ledger, "node1")->key, replacement);
+  EXPECT_EQ(HolderOf(fleet.ledger, A("10.1.0.4"))->key, kNode1);
+  EXPECT_FALSE(PlanNode(fleet, kNode1, kNow).Stores());
   // A report of the old VM still counts for its own record only.
-  fleet.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(replacement)).in_use, 0U);
+  OnReport(fleet, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(replacement)).in_use, 0U);
 }
 
 TEST(Fleet, AConflictPutsTheAddressIntoQuarantineAndAsksForIt) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  const Effects effects = fleet.OnConflict(kNode1, A("10.1.0.4"), "00:0d:3a:00:00:09", kNow);
+  const Effects effects = OnConflict(fleet, kNode1, A("10.1.0.4"), "00:0d:3a:00:00:09", kNow);
   EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.4")});
   EXPECT_EQ(effects.reclaim.at(kNode1), std::vector{One("10.1.0.4")});
-  EXPECT_NE(fleet.quarantine().at(A("10.1.0.4")).reason.find("00:0d:3a:00:00:09"),
+  EXPECT_NE(fleet.ledger.quarantine().entries.at(A("10.1.0.4")).reason.find("00:0d:3a:00:00:09"),
             std::string::npos);
   // What is none of its own an agent cannot put away.
-  EXPECT_FALSE(fleet.OnConflict(kNode2, A("10.1.0.5"), "", kNow).Stores());
+  EXPECT_FALSE(OnConflict(fleet, kNode2, A("10.1.0.5"), "", kNow).Stores());
 
-  fleet.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  OnReclaimAnswer(fleet, kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
   Attach(fleet, kNode1);
-  EXPECT_EQ(fleet.PoolOf(A("10.1.0.4"))->StateOf(A("10.1.0.4")), AddressPool::State::kQuarantined);
+  EXPECT_EQ(fleet.ledger.pools().Covering(A("10.1.0.4"))->pool.StateOf(A("10.1.0.4")),
+            AddressPool::State::kQuarantined);
 }
 
 TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
   const Fleet source = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  NodeRecord record = *source.Find(kNode1);
+  NodeRecord record = *source.ledger.Find(kNode1);
 
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
-  ASSERT_TRUE(fleet.Load(record).ok());
+  ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
   record.key = kNode2;
-  EXPECT_EQ(fleet.Load(record).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fleet.ledger.Upsert(record).status().code(), absl::StatusCode::kFailedPrecondition);
 
   Fleet other({Pool("default", "10.2.0.0/24")}, Policy());
-  const absl::Status orphaned = other.Load(record);
+  const absl::Status orphaned = other.ledger.Upsert(record).status();
   EXPECT_EQ(orphaned.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(std::string(orphaned.message()).find("restore the pool \"default\""),
             std::string::npos);
@@ -150,14 +161,14 @@ TEST(Fleet, WhatWasReleasedBeforeARestartIsInCooldownForTheRestOfItsTime) {
   NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
   record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
-  ASSERT_TRUE(fleet.Load(record).ok());
-  fleet.FinishLoading(kNow);
-  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
-  EXPECT_FALSE(fleet.Expire(kNow + absl::Seconds(19)).Stores());
-  const Effects effects = fleet.Expire(kNow + absl::Seconds(20));
+  ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
+  FinishLoading(fleet, kNow);
+  EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
+  EXPECT_FALSE(Expire(fleet, kNow + absl::Seconds(19)).Stores());
+  const Effects effects = Expire(fleet, kNow + absl::Seconds(20));
   EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
-  EXPECT_EQ(fleet.Find(kNode1), nullptr);
-  EXPECT_EQ(fleet.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
+  EXPECT_EQ(fleet.ledger.Find(kNode1), nullptr);
+  EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
 }
 
 TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
@@ -177,56 +188,56 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
         node_api::Hello hello = HelloOf(key, "boot" + std::to_string(random.Between(0, 1)));
         if (random.OneIn(2)) hello.node.labels = {{"blocks", "yes"}};
         if (random.OneIn(2)) hello.in_use = {AssignmentOf(any, random.Between(0, 8))};
-        fleet.OnHello(hello, now);
+        OnHello(fleet, hello, now);
         break;
       }
       case 1:
-        fleet.OnReport(key,
-                       {.in_use = {AssignmentOf(any, random.Between(0, 8))},
-                        .released = {{any, random.Between(0, 8)}},
-                        .cooled = {any}},
-                       now);
+        OnReport(fleet, key,
+                 {.in_use = {AssignmentOf(any, random.Between(0, 8))},
+                  .released = {{any, random.Between(0, 8)}},
+                  .cooled = {any}},
+                 now);
         break;
       case 2:
-        if (fleet.Find(key) != nullptr) Attach(fleet, key, now);
+        if (fleet.ledger.Find(key) != nullptr) Attach(fleet, key, now);
         break;
       case 3: {
-        const Effects effects = fleet.Review(key, random.Fraction(), now);
+        const Effects effects = ReviewNode(fleet, key, random.Fraction(), now);
         for (const auto& [node, ranges] : effects.reclaim) {
-          fleet.OnReclaimAnswer(node, {.agreed = ranges}, now);
+          OnReclaimAnswer(fleet, node, {.agreed = ranges}, now);
         }
         break;
       }
       case 4:
-        fleet.OnReclaimAnswer(key, {.agreed = {ip::Prefix::Host(any)}}, now);
+        OnReclaimAnswer(fleet, key, {.agreed = {ip::Prefix::Host(any)}}, now);
         break;
       case 5:
-        fleet.Expire(now);
+        Expire(fleet, now);
         break;
       case 6:
-        (void)fleet.SetMode(key.name, random.OneIn(2) ? NodeMode::kDraining : NodeMode::kActive,
-                            now);
+        (void)SetMode(fleet, key.name, random.OneIn(2) ? NodeMode::kDraining : NodeMode::kActive,
+                      now);
         break;
       case 7: {
         std::optional<Quarantine> quarantine;
         if (random.OneIn(2)) quarantine = {.reason = "test", .since = now};
-        (void)fleet.SetQuarantine(any, quarantine, now);
+        (void)SetQuarantine(fleet, any, quarantine, now);
         break;
       }
       case 8:
-        fleet.OnDemand(key, {.waiting = {{"web", static_cast<uint32_t>(random.Between(0, 40))}}},
-                       now);
+        OnDemand(fleet, key, {.waiting = {{"web", static_cast<uint32_t>(random.Between(0, 40))}}},
+                 now);
         break;
       default: {
         std::set<NodeKey> present;
-        for (const auto& [node, record] : fleet.nodes()) {
+        for (const auto& [node, record] : fleet.ledger.nodes()) {
           if (!random.OneIn(4)) present.insert(node);
         }
-        fleet.OnListing(present, {}, now);
-        if (random.OneIn(4)) fleet.Unfreeze(now);
+        OnListing(fleet, present, {}, now);
+        if (random.OneIn(4)) LiftFreeze(fleet, now);
       }
     }
-    if (step % 16 == 0) fleet.CheckInvariants();
+    if (step % 16 == 0) CheckInvariants(fleet.ledger);
   }
 }
 

@@ -1,10 +1,21 @@
 // A cloud that chooses the addresses itself.
+#include "ipam-server/ledger/decisions/nic.h"
+
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/ledger/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/expire.h"
+#include "ipam-server/ledger/decisions/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/listing.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {
 namespace {
@@ -22,7 +33,7 @@ node_api::Hello HelloFrom(const NodeKey& key, const std::string& subnet = "10.1.
 
 std::vector<std::string> WantedOf(const Fleet& fleet, const NodeKey& key) {
   std::vector<std::string> names;
-  for (const auto& [name, wanted] : fleet.Find(key)->wanted) names.push_back(name);
+  for (const auto& [name, wanted] : fleet.ledger.Find(key)->wanted) names.push_back(name);
   return names;
 }
 
@@ -30,8 +41,8 @@ class FleetNic : public testing::Test {
  protected:
   // A node whose NIC was looked at and is empty; it wants four addresses.
   void Join(const NodeKey& key) {
-    fleet_.OnHello(HelloFrom(key), kNow);
-    fleet_.OnNic(key, {}, kNow);
+    OnHello(fleet_, HelloFrom(key), kNow);
+    OnNic(fleet_, key, {}, kNow);
     ASSERT_THAT(WantedOf(fleet_, key), ElementsAre("spoke-1", "spoke-2", "spoke-3", "spoke-4"));
   }
   // The cloud gives these to spoke-1, spoke-2 and so on.
@@ -41,27 +52,27 @@ class FleetNic : public testing::Test {
     for (const std::string& address : addresses) {
       entries.push_back({"spoke-" + std::to_string(entries.size() + 1), One(address)});
     }
-    Effects effects = fleet_.OnNic(key, entries, now);
-    fleet_.CheckInvariants();
+    Effects effects = OnNic(fleet_, key, entries, now);
+    CheckInvariants(fleet_.ledger);
     return effects;
   }
-  AddressCounts CountsOf(const NodeKey& key) { return CountAddresses(*fleet_.Find(key)); }
+  AddressCounts CountsOf(const NodeKey& key) { return CountAddresses(*fleet_.ledger.Find(key)); }
 
   Fleet fleet_{{Pool("default", "10.1.0.0/24")}, Choosing()};
 };
 
 TEST_F(FleetNic, LooksBeforeItWants) {
-  const Effects hello = fleet_.OnHello(HelloFrom(kNode1), kNow);
+  const Effects hello = OnHello(fleet_, HelloFrom(kNode1), kNow);
   EXPECT_THAT(hello.attach, ElementsAre(kNode1));
   EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty());
-  const Effects looked = fleet_.OnNic(kNode1, {}, kNow);
+  const Effects looked = OnNic(fleet_, kNode1, {}, kNow);
   EXPECT_THAT(WantedOf(fleet_, kNode1), SizeIs(4));
   EXPECT_THAT(looked.attach, ElementsAre(kNode1));
   EXPECT_TRUE(looked.changed.contains(kNode1)) << "names are stored before they are asked for";
 }
 
 TEST_F(FleetNic, TakesOverWhatTheModelOfTheScaleSetBrought) {
-  fleet_.OnHello(HelloFrom(kNode1), kNow);
+  OnHello(fleet_, HelloFrom(kNode1), kNow);
   const Effects effects = Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"});
   EXPECT_THAT(effects.attach, IsEmpty()) << "the node has its target: no call at all";
   EXPECT_THAT(effects.desired, ElementsAre(kNode1));
@@ -71,32 +82,32 @@ TEST_F(FleetNic, TakesOverWhatTheModelOfTheScaleSetBrought) {
 TEST_F(FleetNic, WhatIsGivenByNameIsAttached) {
   Join(kNode1);
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
-  EXPECT_EQ(fleet_.pools()[0].free(), 247U);
+  EXPECT_EQ(fleet_.ledger.pools()[0].free(), 247U);
   Give(kNode1, {"10.1.0.9", "10.1.0.7"});
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 2, .available = 2}));
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.9"))->key, kNode1);
-  EXPECT_EQ(fleet_.Find(kNode1)->Holding(A("10.1.0.7"))->name, "spoke-2");
-  EXPECT_EQ(fleet_.pools()[0].free(), 247U);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.9"))->key, kNode1);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.7"))->name, "spoke-2");
+  EXPECT_EQ(fleet_.ledger.pools()[0].free(), 247U);
   EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-3", "spoke-4"));
 }
 
 TEST_F(FleetNic, NeverAsksForMoreThanThePoolHas) {
   Fleet fleet({Pool("small", "10.1.0.0/29")}, Choosing());
-  fleet.OnHello(HelloFrom(kNode1), kNow);
-  fleet.OnNic(kNode1, {}, kNow);
-  fleet.OnHello(HelloFrom(kNode2), kNow);
-  fleet.OnNic(kNode2, {}, kNow);
+  OnHello(fleet, HelloFrom(kNode1), kNow);
+  OnNic(fleet, kNode1, {}, kNow);
+  OnHello(fleet, HelloFrom(kNode2), kNow);
+  OnNic(fleet, kNode2, {}, kNow);
   EXPECT_THAT(WantedOf(fleet, kNode1), SizeIs(3));
   EXPECT_THAT(WantedOf(fleet, kNode2), IsEmpty());
-  EXPECT_NE(fleet.ShortageOf(*fleet.Find(kNode2)), "");
-  fleet.CheckInvariants();
+  EXPECT_NE(ShortageOf(fleet, *fleet.ledger.Find(kNode2)), "");
+  CheckInvariants(fleet.ledger);
 }
 
 TEST_F(FleetNic, OnlyPoolsOfTheSubnetServeTheNode) {
   Fleet fleet({Pool("other", "10.2.0.0/24"), Pool("own", "10.1.0.0/25")}, Choosing());
-  fleet.OnHello(HelloFrom(kNode1), kNow);
-  fleet.OnNic(kNode1, {}, kNow);
-  EXPECT_EQ(fleet.Find(kNode1)->wanted.at("spoke-1").pool, "own");
+  OnHello(fleet, HelloFrom(kNode1), kNow);
+  OnNic(fleet, kNode1, {}, kNow);
+  EXPECT_EQ(fleet.ledger.Find(kNode1)->wanted.at("spoke-1").pool, "own");
 }
 
 TEST_F(FleetNic, AnAddressOfAnotherNodeIsNeverUsed) {
@@ -106,27 +117,28 @@ TEST_F(FleetNic, AnAddressOfAnotherNodeIsNeverUsed) {
   const Effects doubled = Give(kNode2, {"10.1.0.4", "10.1.0.5"});
   ASSERT_THAT(doubled.findings, SizeIs(1));
   EXPECT_EQ(doubled.findings[0].kind, Finding::Kind::kUnusable);
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1);
-  EXPECT_EQ(fleet_.Find(kNode2)->Holding(A("10.1.0.4")), nullptr);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4"))->key, kNode1);
+  EXPECT_EQ(fleet_.ledger.Find(kNode2)->Holding(A("10.1.0.4")), nullptr);
   EXPECT_THAT(Give(kNode2, {"10.1.0.4", "10.1.0.5"}).findings, IsEmpty()) << "said once";
-  EXPECT_TRUE(fleet_.IsShort(*fleet_.Find(kNode2)));
-  EXPECT_THAT(fleet_.ShortageOf(*fleet_.Find(kNode2)), testing::HasSubstr("held by node node1"));
+  EXPECT_TRUE(IsShort(fleet_, *fleet_.ledger.Find(kNode2)));
+  EXPECT_THAT(ShortageOf(fleet_, *fleet_.ledger.Find(kNode2)),
+              testing::HasSubstr("held by node node1"));
 }
 
 TEST_F(FleetNic, WhatIsInCooldownIsUsedOnlyAfterwards) {
   Join(kNode1);
   Join(kNode2);
   Give(kNode1, {"10.1.0.4"});
-  fleet_.OnReclaimAnswer(kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  OnReclaimAnswer(fleet_, kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
   Give(kNode1, {});  // It is off the NIC: it is in cooldown for 30 s.
-  ASSERT_EQ(fleet_.HolderOf(A("10.1.0.4")), nullptr);
+  ASSERT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4")), nullptr);
   const Effects early = Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(10));
   EXPECT_EQ(CountsOf(kNode2).available, 0U);
   EXPECT_THAT(early.findings, IsEmpty()) << "only a matter of time";
-  EXPECT_THAT(fleet_.Expire(kNow + absl::Seconds(29)).desired, IsEmpty());
-  EXPECT_THAT(fleet_.Expire(kNow + absl::Seconds(31)).desired, ElementsAre(kNode2));
+  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(29)).desired, IsEmpty());
+  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(31)).desired, ElementsAre(kNode2));
   EXPECT_EQ(CountsOf(kNode2).available, 1U);
-  fleet_.CheckInvariants();
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetNic, AnAddressOutsideThePoolsIsKeptOutOfUse) {
@@ -137,35 +149,36 @@ TEST_F(FleetNic, AnAddressOutsideThePoolsIsKeptOutOfUse) {
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
   // The address is wanted again once it is off the NIC.
   EXPECT_THAT(Give(kNode1, {}).attach, ElementsAre(kNode1));
-  EXPECT_EQ(fleet_.ShortageOf(*fleet_.Find(kNode1)), "");
+  EXPECT_EQ(ShortageOf(fleet_, *fleet_.ledger.Find(kNode1)), "");
 }
 
 TEST_F(FleetNic, AQuarantinedAddressIsNotUsed) {
   Join(kNode1);
   ASSERT_TRUE(
-      fleet_.SetQuarantine(A("10.1.0.4"), Quarantine{.reason = "test", .since = kNow}, kNow).ok());
+      SetQuarantine(fleet_, A("10.1.0.4"), Quarantine{.reason = "test", .since = kNow}, kNow).ok());
   EXPECT_THAT(Give(kNode1, {"10.1.0.4"}).findings, SizeIs(1));
   EXPECT_EQ(CountsOf(kNode1).available, 0U);
-  ASSERT_TRUE(fleet_.SetQuarantine(A("10.1.0.4"), std::nullopt, kNow).ok());
-  fleet_.Expire(kNow);
+  ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), std::nullopt, kNow).ok());
+  Expire(fleet_, kNow);
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
 }
 
 TEST_F(FleetNic, AnEntryUnderAnotherNameKeepsItsAddress) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4"});
-  fleet_.OnNic(kNode1, {{"spoke-77", One("10.1.0.4")}}, kNow);
-  EXPECT_EQ(fleet_.Find(kNode1)->Holding(A("10.1.0.4"))->name, "spoke-77");
+  OnNic(fleet_, kNode1, {{"spoke-77", One("10.1.0.4")}}, kNow);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.4"))->name, "spoke-77");
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
-  fleet_.CheckInvariants();
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetNic, WhatIsOffTheNicTwiceIsReportedAndReclaimed) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4", "10.1.0.5"});
-  fleet_.OnReport(kNode1, {.in_use = {AssignmentOf(A("10.1.0.5"), 1)}}, kNow);
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.5"), 1)}}, kNow);
   EXPECT_THAT(Give(kNode1, {}).findings, IsEmpty()) << "one look may be at an old picture";
-  EXPECT_THAT(fleet_.Review(kNode1, 0, kNow).attach, ElementsAre(kNode1)) << "so it looks again";
+  EXPECT_THAT(ReviewNode(fleet_, kNode1, 0, kNow).attach, ElementsAre(kNode1))
+      << "so it looks again";
   const Effects lost = Give(kNode1, {}, kNow + absl::Minutes(2));
   ASSERT_THAT(lost.findings, SizeIs(2));
   EXPECT_EQ(lost.findings[0].kind, Finding::Kind::kLost);
@@ -177,21 +190,21 @@ TEST_F(FleetNic, WhatIsOffTheNicTwiceIsReportedAndReclaimed) {
 TEST_F(FleetNic, AListingThatDiffersMakesUsLookAndChangesNothing) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4"});
-  const NodeRecord before = *fleet_.Find(kNode1);
-  EXPECT_THAT(fleet_.OnListedNic(kNode1, {{"spoke-1", One("10.1.0.4")}}).attach, IsEmpty());
-  EXPECT_THAT(fleet_.OnListedNic(kNode1, {}).attach, ElementsAre(kNode1));
+  const NodeRecord before = *fleet_.ledger.Find(kNode1);
+  EXPECT_THAT(OnListedNic(fleet_, kNode1, {{"spoke-1", One("10.1.0.4")}}).attach, IsEmpty());
+  EXPECT_THAT(OnListedNic(fleet_, kNode1, {}).attach, ElementsAre(kNode1));
   EXPECT_THAT(
-      fleet_.OnListedNic(kNode1, {{"spoke-1", One("10.1.0.4")}, {"x", One("10.1.0.9")}}).attach,
+      OnListedNic(fleet_, kNode1, {{"spoke-1", One("10.1.0.4")}, {"x", One("10.1.0.9")}}).attach,
       ElementsAre(kNode1));
-  EXPECT_EQ(*fleet_.Find(kNode1), before);
+  EXPECT_EQ(*fleet_.ledger.Find(kNode1), before);
 }
 
 TEST_F(FleetNic, ADrainingNodeWantsNothing) {
   Join(kNode1);
-  ASSERT_TRUE(fleet_.SetMode("node1", NodeMode::kDraining, kNow).ok());
+  ASSERT_TRUE(SetMode(fleet_, "node1", NodeMode::kDraining, kNow).ok());
   EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty());
-  EXPECT_EQ(fleet_.pools()[0].free(), 251U);
-  fleet_.CheckInvariants();
+  EXPECT_EQ(fleet_.ledger.pools()[0].free(), 251U);
+  CheckInvariants(fleet_.ledger);
   // The cloud had been asked already: what it gave is known, and given back later.
   Give(kNode1, {"10.1.0.4"});
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
@@ -201,68 +214,68 @@ TEST_F(FleetNic, AReplacedVmWantsNothing) {
   const NodeKey successor{kNode1.name, "vm-new"};
   Join(kNode1);
   Give(kNode1, {"10.1.0.4", "10.9.0.4"});
-  const Effects effects = fleet_.OnHello(HelloFrom(successor), kNow);
+  const Effects effects = OnHello(fleet_, HelloFrom(successor), kNow);
   EXPECT_TRUE(effects.changed.contains(kNode1));
   EXPECT_THAT(effects.attach, ElementsAre(successor)) << "no call for the old VM";
   EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-2")) << "which is on its NIC";
   EXPECT_EQ(CountsOf(kNode1).available, 1U) << "only the cloud can say that it is gone";
-  fleet_.CheckInvariants();
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetNic, AReplacedVmThatHeldOnlyNamesIsForgotten) {
   Join(kNode1);
-  fleet_.OnHello(HelloFrom({kNode1.name, "vm-new"}), kNow);
-  EXPECT_EQ(fleet_.pools()[0].free(), 251U);
-  fleet_.Expire(kNow);
-  EXPECT_EQ(fleet_.Find(kNode1), nullptr);
+  OnHello(fleet_, HelloFrom({kNode1.name, "vm-new"}), kNow);
+  EXPECT_EQ(fleet_.ledger.pools()[0].free(), 251U);
+  Expire(fleet_, kNow);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1), nullptr);
 }
 
 TEST_F(FleetNic, BlocksAreWantedWhole) {
   PoolSpec blocks = Pool("blocks", "10.1.0.0/24");
   blocks.block_length = 28;
   Fleet fleet({blocks}, Choosing());
-  fleet.OnHello(HelloFrom(kNode1), kNow);
-  fleet.OnNic(kNode1, {}, kNow);
-  const WantedEntry& wanted = fleet.Find(kNode1)->wanted.at("spoke-1");
+  OnHello(fleet, HelloFrom(kNode1), kNow);
+  OnNic(fleet, kNode1, {}, kNow);
+  const WantedEntry& wanted = fleet.ledger.Find(kNode1)->wanted.at("spoke-1");
   EXPECT_EQ(wanted.prefix_length, 28);
   EXPECT_EQ(wanted.size(), 16U);
-  fleet.OnNic(kNode1, {{"spoke-1", Block("10.1.0.32/28")}}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).available, 16U);
-  fleet.CheckInvariants();
+  OnNic(fleet, kNode1, {{"spoke-1", Block("10.1.0.32/28")}}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).available, 16U);
+  CheckInvariants(fleet.ledger);
 }
 
 TEST_F(FleetNic, ARestartRemembersWhatWasWanted) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4", "10.9.0.4"});
   Fleet restarted({Pool("default", "10.1.0.0/24")}, Choosing());
-  ASSERT_TRUE(restarted.Load(*fleet_.Find(kNode1)).ok());
-  restarted.FinishLoading(kNow);
-  restarted.CheckInvariants();
-  EXPECT_EQ(restarted.pools()[0].free(), fleet_.pools()[0].free());
-  EXPECT_EQ(restarted.NodeOn("/subscriptions/s/instances/vm-1")->key, kNode1);
-  restarted.OnNic(kNode1, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.6")}}, kNow);
-  EXPECT_EQ(CountAddresses(*restarted.Find(kNode1)).available, 2U);
+  ASSERT_TRUE(restarted.ledger.Upsert(*fleet_.ledger.Find(kNode1)).ok());
+  FinishLoading(restarted, kNow);
+  CheckInvariants(restarted.ledger);
+  EXPECT_EQ(restarted.ledger.pools()[0].free(), fleet_.ledger.pools()[0].free());
+  EXPECT_EQ(restarted.ledger.NodeOn("/subscriptions/s/instances/vm-1")->key, kNode1);
+  OnNic(restarted, kNode1, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.6")}}, kNow);
+  EXPECT_EQ(CountAddresses(*restarted.ledger.Find(kNode1)).available, 2U);
 }
 
 TEST_F(FleetNic, AVmThatIsGoneWantsNothing) {
   Join(kNode1);
   Join(kNode2);
-  fleet_.OnListing({kNode2}, {}, kNow);
-  fleet_.OnListing({kNode2}, {}, kNow);
-  EXPECT_EQ(fleet_.pools()[0].free(), 247U);
-  EXPECT_EQ(fleet_.NodeOn("/subscriptions/s/instances/vm-1"), nullptr);
-  fleet_.CheckInvariants();
+  OnListing(fleet_, {kNode2}, {}, kNow);
+  OnListing(fleet_, {kNode2}, {}, kNow);
+  EXPECT_EQ(fleet_.ledger.pools()[0].free(), 247U);
+  EXPECT_EQ(fleet_.ledger.NodeOn("/subscriptions/s/instances/vm-1"), nullptr);
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetNic, AVmThatIsGoneAndHeldOnlyNamesIsStoredAndForgotten) {
   Join(kNode1);
   Join(kNode2);
-  fleet_.OnListing({kNode2}, {}, kNow);
-  const Effects gone = fleet_.OnListing({kNode2}, {}, kNow);
+  OnListing(fleet_, {kNode2}, {}, kNow);
+  const Effects gone = OnListing(fleet_, {kNode2}, {}, kNow);
   EXPECT_TRUE(gone.changed.contains(kNode1)) << "a restart must not want its names again";
-  EXPECT_EQ(fleet_.Find(kNode1)->mode, NodeMode::kRetired);
-  EXPECT_THAT(fleet_.Expire(kNow).changed, ElementsAre(kNode1)) << "it has nothing in cooldown";
-  EXPECT_EQ(fleet_.Find(kNode1), nullptr);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1)->mode, NodeMode::kRetired);
+  EXPECT_THAT(Expire(fleet_, kNow).changed, ElementsAre(kNode1)) << "it has nothing in cooldown";
+  EXPECT_EQ(fleet_.ledger.Find(kNode1), nullptr);
 }
 
 }  // namespace

@@ -1,9 +1,18 @@
 // While the store may be older than what nodes were told.
+#include "ipam-server/ledger/decisions/inventory.h"
+
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/ledger/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/expire.h"
+#include "ipam-server/ledger/decisions/fleet_for_test.h"
+#include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/listing.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/reservations.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::ipam {
@@ -15,7 +24,7 @@ using testing::Key;
 
 std::vector<ip::Address> HeldBy(const Fleet& fleet, const NodeKey& key) {
   std::vector<ip::Address> held;
-  for (const auto& [base, configuration] : fleet.Find(key)->configurations) {
+  for (const auto& [base, configuration] : fleet.ledger.Find(key)->configurations) {
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       held.push_back(configuration.AddressAt(i));
     }
@@ -28,19 +37,19 @@ class FleetRecovery : public testing::Test {
   // The old store knows of node1 with .4 to .7, and of node2 with .8 to .11.
   FleetRecovery() {
     for (const NodeKey& key : {kNode1, kNode2}) {
-      fleet_.OnHello(HelloOf(key), kNow);
+      OnHello(fleet_, HelloOf(key), kNow);
       Attach(fleet_, key);
     }
-    fleet_.Hold();
+    fleet_.hold.active = true;
   }
   Effects Speak(const NodeKey& key, std::vector<ip::Address> held,
                 std::vector<node_api::Assignment> in_use = {}) {
     node_api::Hello hello = HelloOf(key, "boot of " + key.vm_id);
     hello.in_use = in_use;
-    Effects effects = fleet_.OnHello(hello, kNow);
+    Effects effects = OnHello(fleet_, hello, kNow);
     effects.Merge(
-        fleet_.OnInventory(key, {.held = std::move(held), .in_use = std::move(in_use)}, kNow));
-    fleet_.CheckInvariants();
+        OnInventory(fleet_, key, {.held = std::move(held), .in_use = std::move(in_use)}, kNow));
+    CheckInvariants(fleet_.ledger);
     return effects;
   }
 
@@ -49,17 +58,16 @@ class FleetRecovery : public testing::Test {
 };
 
 TEST_F(FleetRecovery, NothingIsAssignedAskedForOrFreed) {
-  EXPECT_THAT(fleet_.Plan(kNode1, kNow).changed, IsEmpty());
-  fleet_.OnHello(HelloOf(node3_, "boot-3"), kNow);
-  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)).total(), 0U);
-  ASSERT_TRUE(fleet_.SetMode("node1", NodeMode::kDraining, kNow)->reclaim.empty());
-  for (int i = 0; i < 3; ++i) fleet_.OnListing({}, {}, kNow);
-  EXPECT_NE(fleet_.HolderOf(A("10.1.0.4")), nullptr);
-  EXPECT_EQ(fleet_.Release(A("10.1.0.4"), "").status().code(),
+  EXPECT_THAT(PlanNode(fleet_, kNode1, kNow).changed, IsEmpty());
+  OnHello(fleet_, HelloOf(node3_, "boot-3"), kNow);
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(node3_)).total(), 0U);
+  ASSERT_TRUE(SetMode(fleet_, "node1", NodeMode::kDraining, kNow)->reclaim.empty());
+  for (int i = 0; i < 3; ++i) OnListing(fleet_, {}, {}, kNow);
+  EXPECT_NE(HolderOf(fleet_.ledger, A("10.1.0.4")), nullptr);
+  EXPECT_EQ(Release(fleet_, A("10.1.0.4"), "").status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(
-      fleet_
-          .Reserve(
+      Reserve(fleet_,
               {.name = "job", .nodes = {"node2"}, .addresses_per_node = 1, .ttl = absl::Hours(1)},
               kNow, false)
           .status()
@@ -69,56 +77,59 @@ TEST_F(FleetRecovery, NothingIsAssignedAskedForOrFreed) {
 
 TEST_F(FleetRecovery, WhatANodeHasAndNobodyHadBecomesItsOwn) {
   Speak(node3_, {A("10.1.0.20"), A("10.1.0.21")}, {AssignmentOf(A("10.1.0.20"), 7)});
-  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)), (AddressCounts{.available = 1, .in_use = 1}));
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(node3_)),
+            (AddressCounts{.available = 1, .in_use = 1}));
   EXPECT_EQ(SlotOf(fleet_, node3_, "10.1.0.20").generation, 7U);
-  const Effects over = fleet_.EndRecovery({node3_}, kNow);
+  const Effects over = EndHold(fleet_, {node3_}, kNow);
   EXPECT_TRUE(over.resend.contains(node3_));
   EXPECT_TRUE(over.plan.contains(kNode1));
-  fleet_.Plan(node3_, kNow);
-  EXPECT_EQ(CountAddresses(*fleet_.Find(node3_)).total(), 4U) << "it gets the rest of its target";
+  PlanNode(fleet_, node3_, kNow);
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(node3_)).total(), 4U)
+      << "it gets the rest of its target";
 }
 
 TEST_F(FleetRecovery, WhatMovedSinceGoesToWhoHasItOnceTheOtherHasSpoken) {
   Speak(node3_, {A("10.1.0.4")}, {AssignmentOf(A("10.1.0.4"), 1)});
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1) << "who has yet to speak";
-  EXPECT_EQ(fleet_.UndecidedClaims(), 1U);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4"))->key, kNode1) << "who has yet to speak";
+  EXPECT_EQ(fleet_.hold.claims.size(), 1U);
   Speak(kNode1, {A("10.1.0.5"), A("10.1.0.6"), A("10.1.0.7")});
-  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
+  const Effects over = EndHold(fleet_, {kNode1, node3_}, kNow);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4"))->key, node3_);
   EXPECT_THAT(over.greet_anew, ElementsAre(Key(node3_))) << "its assignments were not taken";
-  fleet_.CheckInvariants();
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetRecovery, WhatMovedFromANodeThatHasSpokenGoesAtOnce) {
   Speak(kNode1, {A("10.1.0.5")});
   Speak(node3_, {A("10.1.0.4")}, {AssignmentOf(A("10.1.0.4"), 1)});
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, node3_);
-  EXPECT_THAT(fleet_.EndRecovery({kNode1, node3_}, kNow).greet_anew, ElementsAre(Key(node3_)));
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4"))->key, node3_);
+  EXPECT_THAT(EndHold(fleet_, {kNode1, node3_}, kNow).greet_anew, ElementsAre(Key(node3_)));
 }
 
 TEST_F(FleetRecovery, WhatWasGivenBackSinceIsFreeAfterTheCooldown) {
   Speak(kNode1, {A("10.1.0.5")});
-  const AddressPool* pool = fleet_.PoolOf(A("10.1.0.4"));
+  const AddressPool* pool = &fleet_.ledger.pools().Covering(A("10.1.0.4"))->pool;
   EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kHeld);
-  fleet_.EndRecovery({kNode1}, kNow);
+  EndHold(fleet_, {kNode1}, kNow);
   EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, kNode2) << "a silent node keeps what it had";
-  fleet_.CheckInvariants();
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.8"))->key, kNode2)
+      << "a silent node keeps what it had";
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetRecovery, WhatASilentNodeHadGoesToWhoHasIt) {
   Speak(node3_, {A("10.1.0.8")}, {AssignmentOf(A("10.1.0.8"), 1)});
-  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.8"))->key, node3_);
+  const Effects over = EndHold(fleet_, {kNode1, node3_}, kNow);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.8"))->key, node3_);
   EXPECT_TRUE(over.changed.contains(kNode2));
-  fleet_.CheckInvariants();
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetRecovery, WhatTwoSayTheyHaveStaysAndIsTold) {
   Speak(node3_, {A("10.1.0.4")});
   Speak(kNode1, HeldBy(fleet_, kNode1));
-  const Effects over = fleet_.EndRecovery({kNode1, node3_}, kNow);
-  EXPECT_EQ(fleet_.HolderOf(A("10.1.0.4"))->key, kNode1);
+  const Effects over = EndHold(fleet_, {kNode1, node3_}, kNow);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4"))->key, kNode1);
   ASSERT_EQ(over.findings.size(), 1U);
   EXPECT_EQ(over.findings[0].kind, Finding::Kind::kHeldElsewhere);
 }
@@ -129,21 +140,21 @@ TEST_F(FleetRecovery, AClaimBeyondTheNicIsRefused) {
   FleetPolicy policy = Policy();
   policy.nic_configurations = 100;
   Fleet fleet({Pool("default", "10.1.0.0/24")}, policy);
-  fleet.Hold();
-  fleet.OnHello(HelloOf(kNode1), kNow);
-  fleet.OnInventory(kNode1, {.held = all}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.Find(kNode1)).total(), 100U);
+  fleet.hold.active = true;
+  OnHello(fleet, HelloOf(kNode1), kNow);
+  OnInventory(fleet, kNode1, {.held = all}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).total(), 100U);
 }
 
 TEST_F(FleetRecovery, WhatARefusedNodeUsesIsKeptFromOthersForAWhile) {
   node_api::Hello hello = HelloOf(node3_);
   hello.in_use = {AssignmentOf(A("10.1.0.30"), 1), AssignmentOf(A("10.1.0.4"), 2)};
   Effects effects;
-  fleet_.HoldClaims(hello, effects, kNow);
+  HoldClaims(fleet_, hello, effects, kNow);
   EXPECT_EQ(effects.quarantined, std::set{A("10.1.0.30")}) << "the other is node1's";
-  EXPECT_EQ(fleet_.Find(node3_), nullptr);
-  fleet_.Expire(kNow + Policy().conflict.quarantine);
-  EXPECT_TRUE(fleet_.quarantine().empty());
+  EXPECT_EQ(fleet_.ledger.Find(node3_), nullptr);
+  Expire(fleet_, kNow + Policy().conflict.quarantine);
+  EXPECT_TRUE(fleet_.ledger.quarantine().entries.empty());
 }
 
 TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
@@ -155,10 +166,10 @@ TEST_F(FleetRecovery, ARefusedNodeKeepsNoMoreThanANicTakesHoweverOftenItTries) {
       hello.in_use.push_back(AssignmentOf(ip::Advance(A("10.1.1.0"), 200 * attempt + i), 1));
     }
     Effects effects;
-    fleet.HoldClaims(hello, effects, now);
+    HoldClaims(fleet, hello, effects, now);
     now += absl::Seconds(1);
   }
-  EXPECT_EQ(fleet.quarantine().size(), 255U);
+  EXPECT_EQ(fleet.ledger.quarantine().entries.size(), 255U);
 }
 
 TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
@@ -166,9 +177,10 @@ TEST_F(FleetRecovery, WhatARefusedNodeSaysAgainIsKeptForAsLongAgain) {
   hello.in_use = {AssignmentOf(A("10.1.0.30"), 1)};
   for (int minutes = 0; minutes <= 60; minutes += 5) {
     Effects effects;
-    fleet_.Expire(kNow + absl::Minutes(minutes));
-    EXPECT_EQ(fleet_.quarantine().contains(A("10.1.0.30")), minutes > 0) << "without a gap";
-    fleet_.HoldClaims(hello, effects, kNow + absl::Minutes(minutes));
+    Expire(fleet_, kNow + absl::Minutes(minutes));
+    EXPECT_EQ(fleet_.ledger.quarantine().entries.contains(A("10.1.0.30")), minutes > 0)
+        << "without a gap";
+    HoldClaims(fleet_, hello, effects, kNow + absl::Minutes(minutes));
   }
 }
 
@@ -182,7 +194,7 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
     for (int i = 0; i < 5; ++i) nodes.push_back({"node" + std::to_string(i), "vm"});
     for (const NodeKey& key : nodes) {
       if (random.OneIn(4)) continue;  // The old store does not know it.
-      fleet.OnHello(HelloOf(key, "boot"), kNow);
+      OnHello(fleet, HelloOf(key, "boot"), kNow);
       Attach(fleet, key);
     }
     std::map<NodeKey, std::vector<ip::Address>> truth;
@@ -190,16 +202,16 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
       if (random.OneIn(3)) continue;
       truth[nodes[random.Between(0, 4)]].push_back(ip::Advance(A("10.1.0.0"), offset));
     }
-    fleet.Hold();
+    fleet.hold.active = true;
     std::set<NodeKey> spoken;
     for (int step = 0; step < 40; ++step) {
       const NodeKey& key = nodes[step < 20 ? random.Between(0, 4) : static_cast<size_t>(step) % 5];
-      fleet.OnHello(HelloOf(key, "boot"), kNow);
-      fleet.OnInventory(key, {.held = truth[key]}, kNow);
+      OnHello(fleet, HelloOf(key, "boot"), kNow);
+      OnInventory(fleet, key, {.held = truth[key]}, kNow);
       spoken.insert(key);
     }
-    fleet.EndRecovery(spoken, kNow);
-    fleet.CheckInvariants();
+    EndHold(fleet, spoken, kNow);
+    CheckInvariants(fleet.ledger);
     for (const NodeKey& key : nodes) ASSERT_EQ(HeldBy(fleet, key), truth[key]);
   }
 }

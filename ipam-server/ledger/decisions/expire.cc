@@ -1,0 +1,51 @@
+#include "ipam-server/ledger/decisions/expire.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "ipam-server/ledger/decisions/conflict.h"
+#include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/decisions/nic.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
+
+namespace spoke::ipam {
+
+Effects Expire(Fleet& fleet, absl::Time now) {
+  Effects effects;
+  fleet.ledger.EndCooldowns(now);
+  ForgetServed(fleet, effects, now);
+  EndQuarantines(fleet, effects, now);
+  EndDoubled(fleet, now);
+  SettleSome(fleet, effects, now);
+  for (const Reservation& ended : fleet.reservations.Expire(now)) {
+    effects.reservations.insert(ended.name);
+  }
+  std::erase_if(fleet.forgettable, [&](const NodeKey& key) {
+    NodeRecord* const node = fleet.ledger.Find(key);
+    if (node == nullptr || !node->configurations.empty() || !node->wanted.empty()) return true;
+    NodeRecord& record = *node;
+    const bool cooldown =
+        std::any_of(record.released.begin(), record.released.end(),
+                    [&](const auto& entry) { return entry.second + fleet.policy.cooldown > now; });
+    if (cooldown) return false;
+    if (record.mode == NodeMode::kRetired) {
+      const std::string name = key.name;
+      fleet.proved.erase(key);
+      fleet.ledger.Unload(key);
+      fleet.demands.erase(key);
+      if (FindByName(fleet.ledger, name) == nullptr) {
+        effects.reservations.merge(fleet.reservations.OnNodeGone(name));
+      }
+    } else if (!record.released.empty()) {
+      record.released.clear();
+    } else {
+      return true;
+    }
+    effects.changed.insert(key);
+    return true;
+  });
+  return effects;
+}
+
+}  // namespace spoke::ipam

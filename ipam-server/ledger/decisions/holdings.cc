@@ -1,0 +1,151 @@
+#include "ipam-server/ledger/decisions/holdings.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "ipam-server/ledger/decisions/conflict.h"
+#include "lib/base/check.h"
+
+namespace spoke::ipam {
+namespace {
+
+bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignment,
+           Effects& effects) {
+  const ip::Address& address = assignment.address;
+  const auto report = [&](Finding::Kind kind, std::string detail) {
+    effects.findings.push_back({kind, record.key, address, std::move(detail)});
+  };
+  if (const NodeRecord* holder = HolderOf(fleet.ledger, address); holder != nullptr) {
+    report(Finding::Kind::kHeldElsewhere,
+           fmt::format("held by node {} ({})", holder->key.name, holder->key.vm_id));
+    NoteClaim(fleet, record.key, *holder, address, "has a pod that uses it");
+    return false;
+  }
+  const PoolEntry* entry = fleet.ledger.pools().Offering(address);
+  if (entry == nullptr) {
+    report(Finding::Kind::kForeign, "in none of the configured pools");
+    return false;
+  }
+  if (std::string why = WhyNotAdopted(fleet, record, *entry); !why.empty()) {
+    report(Finding::Kind::kRefused, std::move(why));
+    return false;
+  }
+  const ip::Prefix unit = *entry->pool.UnitOf(address);
+  // It counts as attaching until the cloud confirms; the pod is not disturbed.
+  Configuration& configuration =
+      fleet.ledger.Hold(record, unit, AddressState::kAttaching, assignment.since);
+  BeginAttaching(fleet, record, configuration, effects);
+  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
+  report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
+  return true;
+}
+
+}  // namespace
+
+std::string NextName(const Fleet& fleet, NodeRecord& record) {
+  return fmt::format("{}{}", fleet.policy.name_prefix, record.next_configuration++);
+}
+
+void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configuration,
+                    Effects& effects) {
+  configuration.name = NextName(fleet, record);
+  effects.changed.insert(record.key);
+  effects.attach.insert(record.key);
+  if (!fleet.reservations.all().empty()) {
+    // The change is not stored: what is still missing is worked out anew at start.
+    fleet.reservations.OnDelivered(record.key.name, configuration.range.family(),
+                                   static_cast<uint32_t>(configuration.range.size()));
+  }
+}
+
+void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& effects,
+          absl::Time now) {
+  const Configuration& configuration = record.configurations.at(base);
+  fleet.off_nic.erase(base);
+  fleet.judged.erase(configuration.range);
+  for (size_t i = 0; i < configuration.slots.size(); ++i) {
+    const Slot& slot = configuration.slots[i];
+    const ip::Address address = configuration.AddressAt(i);
+    if (slot.lessee != nullptr) {
+      effects.history.push_back(EntryOf(HistoryEvent::kReleased, record.key, address, now, &slot));
+    }
+    effects.history.push_back(EntryOf(HistoryEvent::kDetached, record.key, address, now));
+  }
+  fleet.ledger.Release(record, base, now);
+  effects.changed.insert(record.key);
+  effects.desired.insert(record.key);
+  if (record.configurations.empty() && record.wanted.empty()) fleet.forgettable.insert(record.key);
+}
+
+void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
+  std::vector<std::string> names;
+  for (const auto& [name, wanted] : record.wanted) {
+    if (!wanted.given) names.push_back(name);
+  }
+  for (const std::string& name : names) fleet.ledger.SetWanted(record, name, std::nullopt);
+  if (!names.empty()) effects.changed.insert(record.key);
+}
+
+void SetUse(Fleet& fleet, NodeRecord& record, Configuration& configuration, const UseChange& change,
+            Effects& effects) {
+  const Slot& slot = configuration.At(change.address);
+  Slot next{.use = change.use, .generation = slot.generation, .since = change.at};
+  if (change.assignment != nullptr) {
+    next.generation = change.assignment->generation;
+    next.lessee = slot.lessee != nullptr && *slot.lessee == change.assignment->lessee
+                      ? slot.lessee
+                      : std::make_shared<const node_api::Lessee>(change.assignment->lessee);
+  }
+  const Slot before = fleet.ledger.SetSlot(configuration, change.address, std::move(next));
+  if (slot.lessee == before.lessee) return;
+  if (before.lessee != nullptr) {
+    effects.history.push_back(
+        EntryOf(HistoryEvent::kReleased, record.key, change.address, change.at, &before));
+  }
+  if (slot.lessee != nullptr) {
+    effects.history.push_back(
+        EntryOf(HistoryEvent::kInUse, record.key, change.address, change.at, &slot));
+  }
+}
+
+void RecordAssignment(Fleet& fleet, NodeRecord& record, Configuration& configuration,
+                      const node_api::Assignment& assignment, Effects& effects) {
+  const AddressState next = Next(configuration.state, AddressEvent::kAgentAssigns).value();
+  if (next != configuration.state) {
+    fleet.ledger.SetState(configuration, next, assignment.since);
+    effects.attach.insert(record.key);
+  }
+  SetUse(fleet, record, configuration,
+         {assignment.address, Use::kInUse, &assignment, assignment.since}, effects);
+}
+
+void TakeAssignment(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignment,
+                    Effects& effects) {
+  Configuration* configuration = record.Holding(assignment.address);
+  if (configuration == nullptr) {
+    if (!Adopt(fleet, record, assignment, effects)) return;
+    configuration = record.Holding(assignment.address);
+  }
+  if (assignment.generation < configuration->At(assignment.address).generation) return;
+  RecordAssignment(fleet, record, *configuration, assignment, effects);
+}
+
+std::string WhyNotAdopted(const Fleet& fleet, const NodeRecord& record, const PoolEntry& entry) {
+  if (record.configurations.size() + record.wanted.size() >= fleet.policy.nic_configurations) {
+    return fmt::format("its NIC takes {} IP configurations, and has them",
+                       fleet.policy.nic_configurations);
+  }
+  const PoolSet& pools = fleet.ledger.pools();
+  const size_t index = pools.IndexOf(entry.pool.spec().name);
+  for (const PoolGroup& group : pools.GroupsFor(record)) {
+    if (std::find(group.pools.begin(), group.pools.end(), index) != group.pools.end()) return "";
+  }
+  return fmt::format("pool {} does not serve this node", entry.pool.spec().name);
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,59 @@
+// What a node is given and what it loses: the steps that several decisions take, each with the
+// record to store, the history and whom to tell. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "ipam-server/ledger/address_state.h"
+#include "ipam-server/ledger/effects.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+#include "ipam-server/ledger/pool_set.h"
+#include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
+#include "lib/node_api/assignments.h"
+
+namespace spoke::ipam {
+
+// Returns the name of the node's next entry on its NIC, which no other has or had.
+std::string NextName(const Fleet& fleet, NodeRecord& record);
+
+// Gives the node's next entry a name and has the cloud put it on the NIC. The node was given the
+// unit just now.
+void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configuration,
+                    Effects& effects);
+
+// Takes the configuration that begins with `base` from the node: it is off the NIC, and cools.
+void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& effects,
+          absl::Time now);
+
+// Asks the cloud for nothing more. Entries that it has put on the NIC nevertheless are taken over,
+// and given back as others are.
+void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects);
+
+// What an agent does with an address from then on.
+struct UseChange {
+  ip::Address address;
+  Use use;
+  const node_api::Assignment* assignment;  // Set exactly when in use.
+  absl::Time at;
+};
+void SetUse(Fleet& fleet, NodeRecord& record, Configuration& configuration, const UseChange& change,
+            Effects& effects);
+
+// Records that the agent assigns the address. One that was being given up stays: its agent has a
+// pod on it all the same.
+void RecordAssignment(Fleet& fleet, NodeRecord& record, Configuration& configuration,
+                      const node_api::Assignment& assignment, Effects& effects);
+
+// Records what the agent assigns, unless a newer assignment of the address is known. One that
+// nobody holds here is taken over, if the node can have it.
+void TakeAssignment(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignment,
+                    Effects& effects);
+
+// Returns why an address of that pool which an agent claims cannot be on the NIC of the node;
+// empty: it can.
+std::string WhyNotAdopted(const Fleet& fleet, const NodeRecord& record, const PoolEntry& entry);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,22 @@
+// What follows from a complete list of the cloud's machines: which nodes are gone. Pure.
+#pragma once
+
+#include <set>
+
+#include "absl/time/time.h"
+#include "ipam-server/ledger/effects.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+
+namespace spoke::ipam {
+
+// A complete listing has just these nodes. One that is missing twice in a row, and has no session
+// (`connected`), is gone: its addresses are free. Freezes instead when too many are missing; one
+// whose name another VM has taken does not count there.
+Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
+                  const std::set<NodeKey>& connected, absl::Time now);
+
+// The machine is gone: its addresses are free after the cooldown.
+void FreeGone(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now);
+
+}  // namespace spoke::ipam

@@ -1,0 +1,143 @@
+#include "ipam-server/ledger/decisions/plan.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fmt/core.h"
+#include "ipam-server/ledger/decisions/holdings.h"
+#include "ipam-server/ledger/promises.h"
+#include "ipam-server/ledger/targets.h"
+#include "ipam-server/release/release_plan.h"
+
+namespace spoke::ipam {
+namespace {
+
+// The entry has a name before the cloud hears of it, so that an answer that is lost costs nothing:
+// what the NIC says under the name is the answer.
+void Want(Fleet& fleet, NodeRecord& record, size_t pool, Effects& effects, absl::Time now) {
+  const AddressPool& from = fleet.ledger.pools()[pool].pool;
+  const int length = from.spec().block_length != 0 ? static_cast<int>(from.spec().block_length)
+                                                   : from.spec().cidr.base().bits();
+  const WantedEntry wanted{.pool = from.spec().name,
+                           .family = from.spec().cidr.family(),
+                           .prefix_length = length,
+                           .since = now};
+  fleet.ledger.SetWanted(record, NextName(fleet, record), wanted);
+  effects.changed.insert(record.key);
+  effects.attach.insert(record.key);
+  if (!fleet.reservations.all().empty()) {
+    fleet.reservations.OnDelivered(record.key.name, wanted.family,
+                                   static_cast<uint32_t>(wanted.size()));
+  }
+}
+
+// Pools are drawn from in the order of the configuration.
+void Grow(Fleet& fleet, NodeRecord& record, const GroupState& state, Effects& effects,
+          absl::Time now) {
+  uint64_t have = state.counts.staying();
+  for (const size_t index : state.group->pools) {
+    if (have >= state.target) return;
+    const AddressPool& pool = fleet.ledger.pools()[index].pool;
+    uint64_t left = FreeFor(fleet, record, index);
+    while (have < state.target && left >= pool.unit_size()) {
+      const size_t entries = record.configurations.size() + record.wanted.size();
+      if (entries >= fleet.policy.nic_configurations) return;
+      if (fleet.policy.cloud_chooses) {
+        Want(fleet, record, index, effects, now);
+      } else {
+        Configuration* const taken = fleet.ledger.Take(record, index, now);
+        if (taken == nullptr) break;
+        BeginAttaching(fleet, record, *taken, effects);
+      }
+      have += pool.unit_size();
+      left -= pool.unit_size();
+    }
+  }
+}
+
+void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
+  const bool draining = record.mode == NodeMode::kDraining;
+  if (draining && !record.wanted.empty()) {
+    StopWantingAll(fleet, record, effects);
+    // The cloud is asked what was given nevertheless, to give back what is of no use.
+    effects.attach.insert(record.key);
+  }
+  std::vector<ip::Prefix> asked;
+  uint64_t would_free = 0;
+  for (const GroupState& state : GroupStatesOf(fleet, record)) {
+    std::vector<ip::Prefix> ranges;
+    NodeHoldings holdings{.target = state.target, .jitter = jitter, .draining = draining};
+    for (const auto& [base, configuration] : record.configurations) {
+      const std::vector<size_t>& pools = state.group->pools;
+      if (configuration.state == AddressState::kDetaching ||
+          std::find(pools.begin(), pools.end(), fleet.ledger.pools().IndexOf(configuration.pool)) ==
+              pools.end()) {
+        continue;
+      }
+      holdings.units.push_back({.size = static_cast<uint32_t>(configuration.slots.size()),
+                                .available = configuration.state == AddressState::kAttached &&
+                                             configuration.IsAvailable(),
+                                .available_since = configuration.AvailableSince(),
+                                .denied_until = configuration.denied_until});
+      ranges.push_back(configuration.range);
+    }
+    for (const size_t index : PlanRelease(fleet.policy.release, holdings, now)) {
+      asked.push_back(ranges[index]);
+      would_free += holdings.units[index].size;
+    }
+  }
+  if (asked.empty() || fleet.breaker.frozen()) return;
+  // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
+  if (!draining) {
+    if (!MayFree(fleet, would_free, record.key, effects, now)) return;
+    fleet.judged.insert(asked.begin(), asked.end());
+  }
+  effects.reclaim.emplace(record.key, std::move(asked));
+}
+
+}  // namespace
+
+Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now) {
+  Effects effects;
+  NodeRecord* const node = fleet.ledger.Find(key);
+  if (fleet.hold.active || node == nullptr || node->mode != NodeMode::kActive) return effects;
+  // What its NIC has already, from the scale set's model say, may be all it needs.
+  if (fleet.policy.cloud_chooses && !node->nic_read) return effects;
+  for (const GroupState& state : GroupStatesOf(fleet, *node)) {
+    Grow(fleet, *node, state, effects, now);
+  }
+  return effects;
+}
+
+Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time now) {
+  Effects effects = PlanNode(fleet, key, now);
+  NodeRecord* const node = fleet.ledger.Find(key);
+  if (fleet.hold.active || node == nullptr || node->mode == NodeMode::kFrozen ||
+      node->mode == NodeMode::kRetired) {
+    return effects;
+  }
+  NodeRecord& record = *node;
+  Shrink(fleet, record, jitter, effects, now);
+  const bool suspect =
+      !fleet.off_nic.empty() &&
+      std::any_of(record.configurations.begin(), record.configurations.end(),
+                  [&](const auto& entry) { return fleet.off_nic.contains(entry.first); });
+  if (suspect || (fleet.policy.cloud_chooses && !record.nic_read)) effects.attach.insert(key);
+  return effects;
+}
+
+bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& effects,
+             absl::Time now) {
+  const bool was_frozen = fleet.breaker.frozen();
+  const auto verdict = fleet.breaker.Judge(CountAddresses(fleet.ledger).total(), would_free, now);
+  // What may go counts against the window, after a restart as well.
+  effects.breaker = effects.breaker || verdict.allowed || fleet.breaker.frozen() != was_frozen;
+  if (fleet.breaker.frozen() != was_frozen) {
+    effects.findings.push_back({Finding::Kind::kFrozen, node, ip::Address(), verdict.reason});
+  }
+  return verdict.allowed;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,25 @@
+// What nodes get, and what they are asked to give back. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "ipam-server/ledger/effects.h"
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+
+namespace spoke::ipam {
+
+// Assigns what the node lacks to its target. Safe at any time; of an unknown node it does nothing.
+Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now);
+
+// Does what PlanNode() does, and asks for what the node has too much of. Call it for each node
+// about once a review period; `jitter` in [0, 1) spreads what becomes due at once.
+Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time now);
+
+// Returns whether so many addresses may go at once, as the breaker judges; it may freeze. `node`:
+// of which they are, for the finding.
+bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& effects,
+             absl::Time now);
+
+}  // namespace spoke::ipam

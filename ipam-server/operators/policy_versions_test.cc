@@ -98,7 +98,7 @@ TEST_F(PolicyVersionsTest, WhatIsNotKeptIsRefusedWithWhatIs) {
 
 TEST_F(PolicyVersionsTest, LargeChangesAreInPiecesThatAStoreTakes) {
   std::string yaml;
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 5000; ++i) {
     yaml += Pool("p" + std::to_string(i),
                  "10." + std::to_string(i / 256) + "." + std::to_string(i % 256) + ".0/24") +
             "---\n";
@@ -116,7 +116,7 @@ TEST_F(PolicyVersionsTest, LargeChangesAreInPiecesThatAStoreTakes) {
                         })
                   .ok());
   EXPECT_GT(pieces, 1);
-  EXPECT_THAT(PoolsAfterUndo(0), testing::SizeIs(3000));
+  EXPECT_THAT(PoolsAfterUndo(0), testing::SizeIs(5000));
 }
 
 TEST_F(PolicyVersionsTest, AChangeOfNothingLeavesNothing) {

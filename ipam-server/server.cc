@@ -15,17 +15,18 @@
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
+#include "ipam-server/cloud/open_cloud.h"
 #include "ipam-server/dns/system_resolver.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/history/history_job.h"
 #include "ipam-server/loop/background.h"
-#include "ipam-server/loop/cloud_edge.h"
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/store_witness.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
+#include "ipam-server/readiness.h"
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
@@ -77,18 +78,6 @@ struct Servers {
   std::unique_ptr<rpc::BoundedServer> admin;
   std::unique_ptr<rpc::BoundedServer> agents;
 };
-
-// The standard service on both listeners, for those who ask there; and what probes ask.
-void SetReady(const Servers& servers, daemon::ServedHealth& health, bool writable) {
-  servers.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
-                                                                    writable);
-  servers.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
-                                                                     writable);
-  if (writable) return health.Say({});
-  health.Say(
-      {"the store cannot be written, so that no node gets another address; spokectl status "
-       "says why: free its disk, or make it writable"});
-}
 
 // Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
 // only.
@@ -216,22 +205,11 @@ daemon::HealthSettings HealthOf(const ServerConfig& config) {
           .longest_silence = kLongestSilence};
 }
 
-AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
+AdminService::About AboutUs(const Store& store, const Cloud& cloud, const os::Clock& clock) {
   return {.version = base::kVersion,
           .store = store.Describe(),
-          .cloud = cloud.cloud().Describe(),
+          .cloud = cloud.Describe(),
           .started = clock.Now()};
-}
-
-// Answers go to the loop that `answer_to` points to by then.
-absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
-                                                     const CloudEdge::Edges& edges,
-                                                     FleetLoop* const& answer_to) {
-  const auto answer = [&answer_to](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-    answer_to->PostCloudResult(node, std::move(result));
-  };
-  return CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
-                         edges, answer);
 }
 
 // Removes the backups that a killed server left. The store is ours by now.
@@ -251,13 +229,13 @@ struct Running {
   BudgetKeeper& budgets;
   AgentStreams& streams;
   EventRing& events;
-  CloudEdge& cloud;
+  Cloud& cloud;
+  Readiness& readiness;
 };
 
 void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const Servers& servers,
                     daemon::ServedHealth& health) {
-  parts.loop.SetWritableSink([&](bool writable) { SetReady(servers, health, writable); });
-  SetReady(servers, health, true);
+  parts.readiness.SetWritable(true);
   std::thread loop_thread([&] { parts.loop.Run(); });
   parts.audit.Start();
   parts.history.Start();
@@ -267,7 +245,7 @@ void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
-  parts.cloud.Stop();  // It stops before the loop goes: it may have an answer on the way.
+  parts.cloud.Stop();  // It stops before audits end: one may wait for a listing.
 }
 
 }  // namespace
@@ -279,6 +257,7 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   const os::SteadyClock& clock = clocks.steady;
   RemoveLeftovers(config, log);
   daemon::ServedHealth health(HealthOf(config), log);
+  Readiness readiness(health);
   // Enrollment comes now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
   // It stands before what reads it at a scrape.
@@ -294,16 +273,17 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   TrafficBook traffic(clock, &server_metrics);
   AgentStreams streams(base::kVersion);
-  // The loop needs the way to the cloud, and the cloud's answers need the loop.
-  FleetLoop* answer_to = nullptr;
+  Mailbox mailbox;
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<CloudEdge> cloud,
-      OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
+      const std::unique_ptr<Cloud> cloud,
+      OpenCloud({.azure = config.azure, .attachments_file = config.attachments_file},
+                {.clock = clock, .log = events, .metrics = server_metrics}, AnswersTo(mailbox)));
   Background background;
   FleetLoop loop(settings, std::move(loaded),
                  {.store = store,
                   .agents = streams,
-                  .cloud = cloud->requests(),
+                  .cloud = *cloud,
+                  .mailbox = mailbox,
                   .clock = clock,
                   .log = events,
                   .metrics = &server_metrics,
@@ -315,13 +295,12 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                         traffic.SetTeams(TeamsByNamespace(objects));
                         budgets.SetBudgets(BudgetsOf(objects));
                       },
-                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
-  answer_to = &loop;
+                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); },
+                  .on_writable = [&](bool writable) { readiness.SetWritable(writable); }});
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
       {.streams = streams, .loop = loop, .traffic = traffic, .budgets = budgets});
-  AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
-                 {loop, cloud->cloud(), clock, events, &server_metrics});
+  AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   SystemResolver resolver;
   AdminService admin_service(settings, AboutUs(store, *cloud, clock), config.sqlite,
@@ -335,11 +314,13 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                               .resolver = resolver});
   VersionGate gate(base::kVersion, admin_service);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
+  readiness.ShowOn(servers.admin->server(), "spoke.v1.AdminService");
+  readiness.ShowOn(servers.agents->server(), "spoke.v1.NodeService");
   if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
   AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
-  SayStarted(config, store.Describe(), cloud->cloud().Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, signals, servers,
-                 health);
+  SayStarted(config, store.Describe(), cloud->Describe(), events);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, signals,
+                 servers, health);
   return absl::OkStatus();
 }
 }  // namespace spoke::ipam

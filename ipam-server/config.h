@@ -53,6 +53,8 @@ struct EtcdConfig {
   std::string certificate;
   std::string key;
   absl::Duration lease = absl::Seconds(3);  // Of the leader.
+  // host:port where standbys hold a connection to this server while it leads; "off": nowhere.
+  std::string listen_standbys = "0.0.0.0:7446";
 
   bool operator==(const EtcdConfig&) const = default;
 };

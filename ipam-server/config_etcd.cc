@@ -61,6 +61,13 @@ EtcdConfig ReadEtcd(const ConfigMap& map) {
   map.String("certificate", &out.certificate, Need::kOptional);
   map.String("key", &out.key, Need::kOptional);
   map.Duration("lease", &out.lease, Need::kOptional, {kShortestLease, kLongestLease});
+  map.Custom("listen_standbys", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    out.listen_standbys = text;
+    if (text == "off") return absl::OkStatus();
+    const auto parsed = etcd::ParseEndpoint("http://" + out.listen_standbys);
+    if (parsed.ok() && parsed->HostAndPort() == text) return absl::OkStatus();
+    return absl::InvalidArgumentError("must be host:port, as 0.0.0.0:7446 is, or off");
+  });
   if (out.lease != absl::Trunc(out.lease, absl::Seconds(1))) {
     map.Error("lease", "must be whole seconds, as etcd counts them");
   }

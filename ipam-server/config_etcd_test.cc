@@ -16,7 +16,7 @@ absl::StatusOr<ServerConfig> Parse(const std::string& store) {
 TEST(EtcdConfig, EverythingCanBeSaid) {
   const auto config = Parse(
       R"(etcd: {endpoints: ["https://a:2379", "https://b"], prefix: /one/, name: n, user: u,
-             password_file: /p, ca: /c, certificate: /d, key: /k, lease: 5s, directory: /x})");
+             password_file: /p, ca: /c, certificate: /d, key: /k, lease: 5s, listen_standbys: "10.0.0.1:7", directory: /x})");
   ASSERT_TRUE(config.ok()) << config.status();
   const EtcdConfig want = {.endpoints = {{"a", 2379, true}, {"b", 2379, true}},
                            .prefix = "/one/",
@@ -26,7 +26,8 @@ TEST(EtcdConfig, EverythingCanBeSaid) {
                            .ca = "/c",
                            .certificate = "/d",
                            .key = "/k",
-                           .lease = absl::Seconds(5)};
+                           .lease = absl::Seconds(5),
+                           .listen_standbys = "10.0.0.1:7"};
   EXPECT_EQ(config->etcd, want);
   EXPECT_EQ(config->witness_directory(), "/x");
 }
@@ -47,6 +48,8 @@ TEST(EtcdConfig, MistakesAreNamedWithTheirKeys) {
       {"etcd: {endpoints: [\"https://a\"], ca: /c, key: /k}", "go together"},
       {"etcd: {endpoints: [\"http://a\"], prefix: spoke}", "slash"},
       {"etcd: {endpoints: [\"http://a\"], lease: 1s}", "lease"},
+      {"etcd: {endpoints: [\"http://a\"], listen_standbys: 7446}", "host:port"},
+      {"etcd: {endpoints: [\"http://a\"], listen_standbys: \"0.0.0.0\"}", "host:port"},
       {"etcd: {endpoints: [\"http://a\"], lease: 2500ms}", "whole seconds"},
       {"{etcd: {endpoints: [\"http://a\"]}, sqlite: /s/ipam.db}", "one store"},
   };

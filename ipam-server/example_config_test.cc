@@ -43,6 +43,20 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->pools.at(0).reserve_last, PoolSpec().reserve_last);
 }
 
+TEST(ExampleConfig, OfSeveralServersIsAcceptedAndShowsTheDefaults) {
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/ipam-server-etcd.yaml");
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseServerConfig(*text, "conf/ipam-server-etcd.yaml",
+                                        [](const std::string&) { return absl::OkStatus(); });
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_TRUE(config->etcd);
+  const EtcdConfig defaults;
+  EXPECT_EQ(config->etcd->prefix, defaults.prefix);
+  EXPECT_EQ(config->etcd->lease, defaults.lease);
+  EXPECT_EQ(config->etcd->listen_standbys, defaults.listen_standbys);
+  EXPECT_EQ(config->sqlite, ServerConfig().sqlite);
+}
+
 TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {
   const auto text = os::ReadFile(SPOKE_SOURCE_DIR "/conf/ipam-server.yaml");
   ASSERT_TRUE(text.ok()) << text.status();

@@ -1,4 +1,5 @@
-// spoke-ipam-server: reads the configuration, opens the store, and serves until a signal comes.
+// spoke-ipam-server: reads the configuration, opens the store or stands by until it may, and
+// serves until a signal comes.
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
@@ -7,15 +8,18 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "ipam-server/config.h"
 #include "ipam-server/migrate_command.h"
 #include "ipam-server/server.h"
+#include "ipam-server/standby/standby.h"
 #include "ipam-server/store/etcd/etcd_store.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/daemon/daemon_main.h"
 #include "lib/daemon/probe.h"
+#include "lib/daemon/served_health.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
@@ -25,8 +29,7 @@ namespace {
 
 constexpr size_t kMaxPasswordBytes = 4096;
 
-absl::StatusOr<std::unique_ptr<Store>> OpenEtcd(const EtcdConfig& config,
-                                                const std::string& directory, telemetry::Log& log) {
+absl::StatusOr<EtcdOptions> OptionsOf(const EtcdConfig& config, const std::string& directory) {
   EtcdOptions options{.access = {.endpoints = config.endpoints,
                                  .ca = config.ca,
                                  .certificate = config.certificate,
@@ -39,28 +42,47 @@ absl::StatusOr<std::unique_ptr<Store>> OpenEtcd(const EtcdConfig& config,
                      os::ReadFile(config.password_file, kMaxPasswordBytes));
     options.access.password = std::string(absl::StripTrailingAsciiWhitespace(password));
   }
+  options.leadership.name = config.name;
+  options.leadership.lease = config.lease;
+  return options;
+}
+
+std::string NameOfThisMachine() {
   std::array<char, HOST_NAME_MAX + 1> machine{};
   ::gethostname(machine.data(), machine.size() - 1);
-  options.leadership.name = config.name.empty() ? machine.data() : config.name;
-  options.leadership.lease = config.lease;
+  return machine.data();
+}
+
+// Leads at once, or stands by until it may.
+absl::Status ServeFromEtcd(ServerConfig config, const os::SignalWaiter& signals,
+                           telemetry::Log& log) {
+  if (config.etcd->name.empty()) config.etcd->name = NameOfThisMachine();
+  daemon::ServedHealth health(HealthOf(config), log);
+  ASSIGN_OR_RETURN(EtcdOptions options, OptionsOf(*config.etcd, os::DirectoryOf(config.sqlite)));
+  options.leadership.alive = [&beat = health.heartbeat(kLoopHeartbeat)] {
+    return beat.SilentFor() <= etcd::kLongestCommit;
+  };
   // Another server decides from now on; nothing of what this one knows is to be carried out.
   options.leadership.on_lost = [&log](const absl::Status& why) {
     log.Error("leadership_lost", {{"error", why}});
     ::_exit(daemon::kExitFailure);
   };
-  ASSIGN_OR_RETURN(std::unique_ptr<EtcdStore> store, EtcdStore::Open(std::move(options)));
-  return store;
-}
-
-absl::StatusOr<std::unique_ptr<Store>> OpenStore(const ServerConfig& config, telemetry::Log& log) {
-  if (!config.etcd) return OpenSqliteStore(config.sqlite);
-  return OpenEtcd(*config.etcd, os::DirectoryOf(config.sqlite), log);
+  ASSIGN_OR_RETURN(const Led led, Lead(config, std::move(options),
+                                       {.health = health, .signals = signals, .log = log}));
+  if (led.store == nullptr) return absl::OkStatus();
+  return RunServer(config, {.store = *led.store,
+                            .health = health,
+                            .signals = signals,
+                            .log = log,
+                            .margin = [&store = *led.store] { return store.LeadershipMargin(); }});
 }
 
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenStore(config, log));
-  return RunServer(config, *store, signals, log);
+  if (config.etcd) return ServeFromEtcd(config, signals, log);
+  ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));
+  daemon::ServedHealth health(HealthOf(config), log);
+  return RunServer(config, {.store = *store, .health = health, .signals = signals, .log = log});
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Whether the server can take changes: the loop says so, and probes and whoever asks its gRPC
-// servers are told.
+// Whether the server does its work: it can write, and it leads. Probes are told, and who asks the
+// standard health service of its gRPC servers.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -20,18 +20,23 @@ class Readiness {
   // Borrows `health`.
   explicit Readiness(daemon::ServedHealth& health) : health_(health) {}
 
-  // Tells it as the standing of `service` in the standard health service of `server` too, which
-  // knows nothing of it until the next SetWritable(). Borrows `server`, which must live until
-  // nobody calls SetWritable() any more.
+  // Shows it as the standing of `service` on `server` too, which knows nothing of it until it is
+  // told next. Borrows `server`, which must live until nobody tells anything any more.
   void ShowOn(grpc::Server& server, std::string service);
 
-  // Tells whether the store takes writes; the server is ready then.
+  // Tells whether the store takes writes; from the first call on the server may be ready.
   void SetWritable(bool writable);
+  // Tells whether this server surely leads; it does until it is told otherwise.
+  void SetLeading(bool leading);
 
  private:
+  void Say() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   daemon::ServedHealth& health_;
   absl::Mutex mutex_;
   std::vector<std::pair<grpc::Server*, std::string>> shown_ ABSL_GUARDED_BY(mutex_);
+  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
+  bool leading_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 }  // namespace spoke::ipam

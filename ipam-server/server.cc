@@ -2,15 +2,17 @@
 
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
+#include <poll.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include <cmath>
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
@@ -31,10 +33,10 @@
 #include "ipam-server/session/version_gate.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/version.h"
-#include "lib/daemon/served_health.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
@@ -53,12 +55,13 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // The longest message of operators: spokectl sends no more than 3 MiB of files.
 constexpr int kMaxAdminMessageBytes = 4 << 20;
 
+// How often it is looked at whether this server still leads.
+constexpr int kMarginPeriodMs = 100;
+
 // The longest silence of a loop of the server. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
 
 constexpr size_t kStoreIdBytes = 16;
-constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
-constexpr size_t kMaxBootIdBytes = 64;
 
 absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
     rpc::BoundedServer::Listener listener, int max_message_bytes, grpc::Service& service,
@@ -156,9 +159,7 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
 
 // Opens the witness. No start is taken to be in the boot of another without a boot id.
 absl::StatusOr<StoreWitness> OpenWitness(const ServerConfig& config) {
-  return StoreWitness::Open(config.witness_directory(),
-                            std::string(absl::StripAsciiWhitespace(
-                                os::ReadFile(kBootIdFile, kMaxBootIdBytes).value_or(""))));
+  return StoreWitness::Open(config.witness_directory(), ThisBoot());
 }
 
 // Certificates are good by the time of day; all else is measured by what nobody sets.
@@ -192,17 +193,29 @@ void AddBudgets(BudgetKeeper& budgets, telemetry::Metrics& metrics) {
   });
 }
 
+std::function<void(const ObjectSet&)> TellTeamsAndBudgets(TrafficBook& traffic,
+                                                          BudgetKeeper& budgets) {
+  return [&traffic, &budgets](const ObjectSet& objects) {
+    traffic.SetTeams(TeamsByNamespace(objects));
+    budgets.SetBudgets(BudgetsOf(objects));
+  };
+}
+
+void AddLeadership(const ServerConfig& config, const std::function<absl::Duration()>& margin,
+                   telemetry::Metrics& metrics) {
+  LeadershipSample sample;
+  if (config.etcd) sample.leader = config.etcd->name;
+  metrics.AddSource([sample = std::move(sample), margin]() mutable {
+    if (margin() < absl::InfiniteDuration()) sample.margin = margin();
+    return LeadershipSamples(sample);
+  });
+}
+
 void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   health.Say({"it is stopping"});
   const auto deadline = std::chrono::system_clock::now() + std::chrono::seconds(1);
   servers.agents->Shutdown(deadline);
   servers.admin->Shutdown(deadline);
-}
-
-daemon::HealthSettings HealthOf(const ServerConfig& config) {
-  return {.address = config.health,
-          .loops = {"the fleet's loop", "the loop of budgets"},
-          .longest_silence = kLongestSilence};
 }
 
 AdminService::About AboutUs(const Store& store, const Cloud& cloud, const os::Clock& clock) {
@@ -233,15 +246,22 @@ struct Running {
   Readiness& readiness;
 };
 
-void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const Servers& servers,
-                    daemon::ServedHealth& health) {
+void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {
   parts.readiness.SetWritable(true);
-  std::thread loop_thread([&] { parts.loop.Run(); });
+  std::thread loop_thread([&] {
+    ::prctl(PR_SET_NAME, "fleet-loop");
+    parts.loop.Run();
+  });
   parts.audit.Start();
   parts.history.Start();
   parts.budgets.Start(parts.streams, parts.events);
-  parts.events.Info("server_stopping", {{"signal", signals.Wait()}});
-  Shutdown(servers, health);
+  const os::UniqueFd signals = edges.signals.Descriptor();
+  pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
+  while (::poll(&signal, 1, kMarginPeriodMs) <= 0) {
+    parts.readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+  }
+  parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
+  Shutdown(servers, edges.health);
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
@@ -250,13 +270,20 @@ void RunUntilSignal(const Running& parts, const os::SignalWaiter& signals, const
 
 }  // namespace
 
-absl::Status RunServer(const ServerConfig& config, Store& store, const os::SignalWaiter& signals,
-                       telemetry::Log& log) {
+daemon::HealthSettings HealthOf(const ServerConfig& config) {
+  return {.address = config.health,
+          .loops = {"the fleet's loop", "the loop of budgets"},
+          .longest_silence = kLongestSilence};
+}
+
+absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
+  Store& store = edges.store;
+  telemetry::Log& log = edges.log;
+  daemon::ServedHealth& health = edges.health;
   grpc::EnableDefaultHealthCheckService(true);
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
   RemoveLeftovers(config, log);
-  daemon::ServedHealth health(HealthOf(config), log);
   Readiness readiness(health);
   // Enrollment comes now that the store is ours, and so is what lies beside it.
   ASSIGN_OR_RETURN(const auto enrollment, OpenEnrollment(config.enroll, clocks.time_of_day, log));
@@ -264,6 +291,7 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
+  AddLeadership(config, edges.margin, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);
@@ -272,12 +300,14 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   TrafficBook traffic(clock, &server_metrics);
-  AgentStreams streams(base::kVersion);
+  AgentStreams streams(base::kVersion, edges.margin);
   Mailbox mailbox;
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Cloud> cloud,
-      OpenCloud({.azure = config.azure, .attachments_file = config.attachments_file},
-                {.clock = clock, .log = events, .metrics = server_metrics}, AnswersTo(mailbox)));
+      OpenCloud(
+          {.azure = config.azure, .attachments_file = config.attachments_file},
+          {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
+          AnswersTo(mailbox)));
   Background background;
   FleetLoop loop(settings, std::move(loaded),
                  {.store = store,
@@ -289,12 +319,8 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
                   .metrics = &server_metrics,
                   .witness = &witness,
                   .background = &background,
-                  .heartbeat = &health.heartbeat(0),
-                  .on_objects =
-                      [&](const ObjectSet& objects) {
-                        traffic.SetTeams(TeamsByNamespace(objects));
-                        budgets.SetBudgets(BudgetsOf(objects));
-                      },
+                  .heartbeat = &health.heartbeat(kLoopHeartbeat),
+                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
                   .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); },
                   .on_writable = [&](bool writable) { readiness.SetWritable(writable); }});
   NodeService node_service(
@@ -319,8 +345,8 @@ absl::Status RunServer(const ServerConfig& config, Store& store, const os::Signa
   if (enrollment != nullptr) RETURN_IF_ERROR(enrollment->Serve());
   AddRefusals(servers, enrollment.get(), endpoint.get(), metrics);
   SayStarted(config, store.Describe(), cloud->Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, signals,
-                 servers, health);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, edges,
+                 servers);
   return absl::OkStatus();
 }
 }  // namespace spoke::ipam

@@ -2,19 +2,36 @@
 // operators until a signal comes.
 #pragma once
 
+#include <functional>
+
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "ipam-server/config.h"
 #include "ipam-server/store/store.h"
+#include "lib/daemon/served_health.h"
 #include "lib/os/signals.h"
 #include "lib/telemetry/log.h"
 
 namespace spoke::ipam {
 
-// Serves from `store`, which belongs to this process alone, and returns OK after a signal that
-// `signals` waits for. Call it once, before other threads run. Errors: as LoadState() for what is
-// stored; what a listener, a file or the cloud's edge says that could not be opened. Nothing was
-// decided then.
-absl::Status RunServer(const ServerConfig& config, Store& store, const os::SignalWaiter& signals,
-                       telemetry::Log& log);
+// The health of this program, whether it leads or stands by. The heartbeat with the number
+// kLoopHeartbeat is that of the loop that decides; it is silent for as long as a commit takes.
+daemon::HealthSettings HealthOf(const ServerConfig& config);
+inline constexpr size_t kLoopHeartbeat = 0;
+
+// What a server runs with; it outlives the server.
+struct ServerEdges {
+  Store& store;  // It belongs to this process alone, or this process leads.
+  daemon::ServedHealth& health;
+  const os::SignalWaiter& signals;
+  telemetry::Log& log;
+  // For how long no other server can lead, from now on; without etcd, for ever.
+  std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); };
+};
+
+// Serves from the store, and returns OK after a signal. While the margin is not above zero, agents
+// are sent away, and it is not ready. Call it once. Errors: as LoadState() for what is stored; what
+// a listener, a file or the cloud's edge says that could not be opened. Nothing was decided then.
+absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges);
 
 }  // namespace spoke::ipam

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
@@ -91,6 +92,12 @@ absl::StatusOr<StoreMark> VerifyMark(std::string_view token, std::string_view ke
     return absl::UnauthenticatedError("the token of a store that this server's key has not signed");
   }
   return *mark;
+}
+
+std::string ThisBoot() {
+  constexpr const char* kBootIdFile = "/proc/sys/kernel/random/boot_id";
+  return std::string(
+      absl::StripAsciiWhitespace(os::ReadFile(kBootIdFile, kMaxTokenBytes).value_or("")));
 }
 
 absl::StatusOr<StoreWitness> StoreWitness::Open(const std::string& directory, std::string boot_id) {

@@ -19,6 +19,9 @@ std::string SignMark(const StoreMark& mark, std::string_view key);
 // Errors: kInvalidArgument (no such text); kUnauthenticated (signed with another key).
 absl::StatusOr<StoreMark> VerifyMark(std::string_view token, std::string_view key);
 
+// Names this boot of the machine; empty: nobody can say.
+std::string ThisBoot();
+
 using StoreKey = std::array<char, 32>;
 
 // Two files of mode 0600 in a directory that is not to be restored together with the store:

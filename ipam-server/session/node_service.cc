@@ -15,6 +15,14 @@ namespace {
 // Agents receive what gRPC takes by default; no delta of a policy is longer than a full bundle.
 static_assert(2 * kMaxBundleBytes <= GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH);
 
+// How soon agents leave a server that another one may have replaced.
+constexpr absl::Duration kMarginPeriod = absl::Milliseconds(100);
+
+absl::Status NotLeading() {
+  return absl::UnavailableError(
+      "this server cannot renew its leadership, and another one may lead: ask the next");
+}
+
 }  // namespace
 
 // One stream. gRPC deletes nothing: OnDone() ends the object's life.
@@ -164,6 +172,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Conne
     edges_.streams.streams_.emplace(id, stream);
   }
   stream->Start();
+  if (!edges_.streams.Leads()) stream->FinishWith(NotLeading());
   return stream;
 }
 
@@ -174,8 +183,10 @@ void AgentStreams::With(SessionId session, const Act& act) {
   if (it != streams_.end()) act(*it->second);
 }
 
-AgentStreams::AgentStreams(std::string server_version)
-    : server_version_(std::move(server_version)), carrier_([this] { CarryOut(); }) {}
+AgentStreams::AgentStreams(std::string server_version, std::function<absl::Duration()> margin)
+    : server_version_(std::move(server_version)),
+      margin_(std::move(margin)),
+      carrier_([this] { CarryOut(); }) {}
 
 AgentStreams::~AgentStreams() {
   {
@@ -208,22 +219,35 @@ void AgentStreams::CarryOut() {
       const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(orders_mutex_) {
         return stopped_ || !orders_.empty();
       };
-      orders_mutex_.Await(absl::Condition(&ready));
-      if (orders_.empty()) return;
+      orders_mutex_.AwaitWithTimeout(absl::Condition(&ready), kMarginPeriod);
+      if (stopped_ && orders_.empty()) return;
       orders.swap(orders_);
     }
-    for (Order& order : orders) {
-      if (auto* message = std::get_if<ToAgent>(&order.what)) {
-        v1::ServerMessage wire = node_api::ToWire(
-            std::visit([this](auto&& said) { return Said(std::move(said)); }, std::move(*message)));
-        With(order.session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
-      } else if (auto* close = std::get_if<CloseOrder>(&order.what)) {
-        With(order.session, [&](AgentStream& stream) { stream.FinishWith(std::move(close->why)); });
-      } else {
-        With(order.session, [](AgentStream& stream) { stream.Read(); });
-      }
+    if (Leads()) {
+      CarryOut(std::move(orders));
+    } else {
+      CloseAll();
     }
   }
+}
+
+void AgentStreams::CarryOut(std::vector<Order> orders) {
+  for (Order& order : orders) {
+    if (auto* message = std::get_if<ToAgent>(&order.what)) {
+      v1::ServerMessage wire = node_api::ToWire(
+          std::visit([this](auto&& said) { return Said(std::move(said)); }, std::move(*message)));
+      With(order.session, [&](AgentStream& stream) { stream.Write(std::move(wire)); });
+    } else if (auto* close = std::get_if<CloseOrder>(&order.what)) {
+      With(order.session, [&](AgentStream& stream) { stream.FinishWith(std::move(close->why)); });
+    } else {
+      With(order.session, [](AgentStream& stream) { stream.Read(); });
+    }
+  }
+}
+
+void AgentStreams::CloseAll() {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [session, stream] : streams_) stream->FinishWith(NotLeading());
 }
 
 node_api::ServerMessage AgentStreams::Said(BundleUpdate update) {

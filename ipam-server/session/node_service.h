@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <thread>
@@ -35,7 +36,12 @@ inline constexpr int kMaxAgentMessageBytes = 2 << 20;
 // meanwhile.
 class AgentStreams final : public AgentLink {
  public:
-  explicit AgentStreams(std::string server_version);
+  // `margin` says for how long no other server can lead, from now on. While that is not above zero,
+  // nothing more is said to an agent, and each stream ends with UNAVAILABLE, so that its agent goes
+  // to the next server.
+  explicit AgentStreams(
+      std::string server_version,
+      std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); });
   AgentStreams(const AgentStreams&) = delete;
   AgentStreams& operator=(const AgentStreams&) = delete;
   // Carries out what was said until now. The gRPC server must be gone.
@@ -63,6 +69,9 @@ class AgentStreams final : public AgentLink {
   };
   void Enqueue(Order order);
   void CarryOut();
+  void CarryOut(std::vector<Order> orders);
+  bool Leads() const { return margin_() > absl::ZeroDuration(); }
+  void CloseAll();
   // What is said to the agent when the loop says this.
   node_api::ServerMessage Said(BundleUpdate update);
   node_api::ServerMessage Said(BundleTrial trial);
@@ -73,6 +82,7 @@ class AgentStreams final : public AgentLink {
   }
 
   const std::string server_version_;
+  const std::function<absl::Duration()> margin_;
   BundleMessages bundles_;  // The carrying thread's.
   absl::Mutex mutex_;
   SessionId last_session_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -6,6 +6,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -90,7 +91,9 @@ class ServicesTest : public testing::Test {
   FakeResolver resolver_;
   BudgetKeeper budgets_{clock_, {.tick = absl::Milliseconds(5), .quick = absl::Milliseconds(1)}};
   testing_support::RecordingLog log_;
-  AgentStreams streams_{"1.4.0"};
+  std::atomic<bool> leads_ = true;
+  AgentStreams streams_{
+      "1.4.0", [this] { return leads_ ? absl::InfiniteDuration() : absl::ZeroDuration(); }};
   const ServerSettings settings_{
       .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
       .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},

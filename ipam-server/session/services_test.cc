@@ -111,6 +111,33 @@ TEST_F(ServicesTest, AMalformedOrEarlyMessageEndsTheStreamWithTheReason) {
   EXPECT_TRUE(ListAddresses().empty());
 }
 
+TEST_F(ServicesTest, AgentsAreSentAwayWhileAnotherServerMayLead) {
+  const auto end_of = [](Stream& stream) {
+    v1::ServerMessage ignored;
+    while (stream.Read(&ignored)) {
+    }
+    return stream.Finish();
+  };
+  grpc::ClientContext context;
+  const auto stream = node_stub_->Connect(&context);
+  stream->Write(HelloMessage());
+  ASSERT_EQ(ReadAddresses(*stream, 2).size(), 2U);
+  leads_ = false;
+  const grpc::Status ended = end_of(*stream);
+  EXPECT_EQ(ended.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(ended.error_message(), HasSubstr("ask the next"));
+  {
+    grpc::ClientContext refused;
+    const auto late = node_stub_->Connect(&refused);
+    EXPECT_EQ(end_of(*late).error_code(), grpc::StatusCode::UNAVAILABLE);
+  }
+  leads_ = true;
+  grpc::ClientContext again;
+  const auto back = node_stub_->Connect(&again);
+  back->Write(HelloMessage());
+  EXPECT_EQ(ReadAddresses(*back, 2).size(), 2U);
+}
+
 TEST_F(ServicesTest, AskingForWhatIsNotThereSaysSo) {
   const auto ask = [&](const std::string& address) {
     grpc::ClientContext context;

@@ -216,12 +216,52 @@ std::vector<MetricSpec> TrafficMetricSpecs() {
                       OneOf("direction", {"sent", "received"})}}};
 }
 
+// Clusters have two or three servers.
+constexpr size_t kMaxServers = 16;
+
+std::vector<MetricSpec> LeadershipMetricSpecs() {
+  return {{.name = "spoke_ipam_leading",
+           .type = MetricType::kGauge,
+           .help = "1 while this server leads, 0 while it stands by",
+           .from_source = true},
+          {.name = "spoke_ipam_leader_info",
+           .type = MetricType::kGauge,
+           .help = "Always 1; the label tells who leads, as this server knows it",
+           .labels = {UpTo("leader", kMaxServers)},
+           .from_source = true},
+          {.name = "spoke_ipam_leadership_margin_seconds",
+           .type = MetricType::kGauge,
+           .help = "Time for which no other server can lead, without another renewal of the lease",
+           .from_source = true},
+          {.name = "spoke_ipam_mirror_records",
+           .type = MetricType::kGauge,
+           .help = "Records that this server has while it stands by",
+           .from_source = true},
+          {.name = "spoke_ipam_mirror_revision",
+           .type = MetricType::kGauge,
+           .help = "The last change of a record that this server has followed",
+           .from_source = true},
+          {.name = "spoke_ipam_mirror_age_seconds",
+           .type = MetricType::kGauge,
+           .help = "Time since this server was last known to have all records while it stands by",
+           .from_source = true},
+          {.name = "spoke_ipam_mirror_reads_total",
+           .type = MetricType::kCounter,
+           .help = "How often all records were read, the first time among them",
+           .from_source = true},
+          {.name = "spoke_ipam_mirror_breaks_total",
+           .type = MetricType::kCounter,
+           .help = "How often the watch of the records has ended and was begun anew",
+           .from_source = true}};
+}
+
 }  // namespace
 
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
-  for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
-                    BudgetMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
+  for (auto part :
+       {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
+        BudgetMetricSpecs(), LeadershipMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/signalfd.h>
 
 #include <initializer_list>
+
+#include "lib/os/unique_fd.h"
 
 namespace spoke::os {
 
@@ -32,6 +35,10 @@ class SignalWaiter {
    private:
     sigset_t set_;
   };
+
+  // Returns a descriptor that can be polled: it is readable while one of them is pending. Wait()
+  // still takes it.
+  UniqueFd Descriptor() const { return UniqueFd(::signalfd(-1, &set_, SFD_CLOEXEC)); }
 
   // Waits, and returns the number of the first of them to arrive.
   int Wait() const {

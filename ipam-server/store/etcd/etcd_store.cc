@@ -23,14 +23,18 @@ namespace pb = etcdserverpb;
 
 constexpr std::string_view kClusterFile = "/etcd-cluster";
 constexpr size_t kMaxClusterFileBytes = 64;
+// For a mirror that has followed, milliseconds are long.
+constexpr absl::Duration kMirrorTime = absl::Seconds(1);
 
 class FencedStore final : public EtcdStore {
  public:
-  FencedStore(std::unique_ptr<etcd::Connection> connection,
-              std::unique_ptr<etcd::Leadership> leadership, const EtcdOptions& options)
+  FencedStore(std::shared_ptr<etcd::Connection> connection,
+              std::unique_ptr<etcd::Leadership> leadership, std::unique_ptr<etcd::Mirror> mirror,
+              const EtcdOptions& options)
       : layout_{options.prefix},
         connection_(std::move(connection)),
         leadership_(std::move(leadership)),
+        mirror_(std::move(mirror)),
         writer_(*connection_, *leadership_, layout_),
         upkeep_(*connection_, options.upkeep) {}
 
@@ -55,8 +59,11 @@ class FencedStore final : public EtcdStore {
   absl::StatusOr<int64_t> ListAt(const ListOptions& options, const Visit& visit);
 
   const etcd::Layout layout_;
-  const std::unique_ptr<etcd::Connection> connection_;
+  const std::shared_ptr<etcd::Connection> connection_;  // The mirror's too, while there is one.
   const std::unique_ptr<etcd::Leadership> leadership_;
+  // All records as they are until our first commit; null: there is none, or they have changed.
+  absl::Mutex mirror_mutex_;
+  std::unique_ptr<etcd::Mirror> mirror_ ABSL_GUARDED_BY(mirror_mutex_);
   etcd::Writer writer_;
   etcd::Upkeep upkeep_;
   absl::Mutex backing_up_;  // One backup at a time: each has all records in memory.
@@ -89,12 +96,24 @@ absl::StatusOr<int64_t> FencedStore::ListAt(const ListOptions& options, const Vi
 }
 
 absl::Status FencedStore::List(const ListOptions& options, const Visit& visit) {
+  {
+    absl::MutexLock lock(&mirror_mutex_);
+    if (mirror_ != nullptr) {
+      RETURN_IF_ERROR(Annotated(leadership_->lost()));
+      mirror_->List(options, visit);
+      return absl::OkStatus();
+    }
+  }
   return ListAt(options, visit).status();
 }
 
 absl::StatusOr<std::vector<int64_t>> FencedStore::Commit(std::span<const CompareAndPut> batch) {
   RETURN_IF_ERROR(ValidateBatch(batch));
   if (batch.empty()) return std::vector<int64_t>();
+  {
+    absl::MutexLock lock(&mirror_mutex_);
+    mirror_.reset();
+  }
   absl::StatusOr<std::vector<int64_t>> revisions = writer_.Commit(batch);
   if (absl::IsResourceExhausted(revisions.status())) upkeep_.OnFull();
   absl::MutexLock lock(&mutex_);
@@ -170,31 +189,61 @@ absl::StatusOr<uint64_t> RememberedCluster(const std::string& directory) {
                   path));
 }
 
+// Connects to the cluster that is remembered, and remembers it.
+absl::StatusOr<std::shared_ptr<etcd::Connection>> Connect(EtcdOptions& options) {
+  ASSIGN_OR_RETURN(options.access.cluster_id, RememberedCluster(options.directory));
+  ASSIGN_OR_RETURN(std::shared_ptr<etcd::Connection> connection,
+                   etcd::Connection::Open(options.access));
+  if (options.access.cluster_id == 0 && !options.directory.empty()) {
+    RETURN_IF_ERROR(os::WriteFileAtomic(options.directory + std::string(kClusterFile),
+                                        fmt::format("{:x}\n", connection->cluster_id()),
+                                        os::Durability::kSurvivesPower));
+  }
+  return connection;
+}
+
 absl::StatusOr<std::unique_ptr<etcd::Leadership>> Win(etcd::Connection& connection,
-                                                      const etcd::LeadershipSettings& settings) {
+                                                      const EtcdOptions& options) {
+  etcd::LeadershipSettings settings = options.leadership;
+  settings.key = etcd::Layout{options.prefix}.leader();
   auto leadership = etcd::Leadership::Win(connection, settings);
-  if (!absl::IsResourceExhausted(leadership.status())) return leadership;
-  // A full database takes not even a lease.
-  RETURN_IF_ERROR(etcd::FreeSpace(connection));
-  return etcd::Leadership::Win(connection, settings);
+  if (absl::IsResourceExhausted(leadership.status())) {
+    // A full database takes not even a lease.
+    RETURN_IF_ERROR(etcd::FreeSpace(connection));
+    leadership = etcd::Leadership::Win(connection, settings);
+  }
+  if (leadership.ok()) return leadership;
+  return base::Annotate(leadership.status(), "open store etcd " + connection.Describe());
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::Open(EtcdOptions options) {
-  ASSIGN_OR_RETURN(options.access.cluster_id, RememberedCluster(options.directory));
-  const uint64_t remembered = options.access.cluster_id;
-  ASSIGN_OR_RETURN(auto connection, etcd::Connection::Open(options.access));
-  const std::string what = "open store etcd " + connection->Describe();
-  options.leadership.key = etcd::Layout{options.prefix}.leader();
-  auto leadership = Win(*connection, options.leadership);
-  if (!leadership.ok()) return base::Annotate(leadership.status(), what);
-  if (remembered == 0 && !options.directory.empty()) {
-    RETURN_IF_ERROR(os::WriteFileAtomic(options.directory + std::string(kClusterFile),
-                                        fmt::format("{:x}\n", connection->cluster_id()),
-                                        os::Durability::kSurvivesPower));
-  }
-  return std::make_unique<FencedStore>(std::move(connection), *std::move(leadership), options);
+  ASSIGN_OR_RETURN(auto connection, Connect(options));
+  ASSIGN_OR_RETURN(auto leadership, Win(*connection, options));
+  return std::make_unique<FencedStore>(std::move(connection), std::move(leadership), nullptr,
+                                       options);
+}
+
+absl::StatusOr<std::unique_ptr<etcd::Mirror>> EtcdStore::Follow(EtcdOptions options) {
+  ASSIGN_OR_RETURN(auto connection, Connect(options));
+  const std::string what = "follow store etcd " + connection->Describe();
+  auto mirror = etcd::Mirror::Open(std::move(connection), options.prefix);
+  if (!mirror.ok()) return base::Annotate(mirror.status(), what);
+  return mirror;
+}
+
+absl::StatusOr<std::unique_ptr<EtcdStore>> EtcdStore::TakeOver(
+    EtcdOptions options, std::unique_ptr<etcd::Mirror>& mirror) {
+  std::shared_ptr<etcd::Connection> connection = mirror->connection();
+  ASSIGN_OR_RETURN(auto leadership, Win(*connection, options));
+  std::unique_ptr<etcd::Mirror> taken = std::move(mirror);
+  const int64_t fence = leadership->fence();
+  // Nothing of ours has come after the fence yet: a mirror that is further has followed another
+  // history, of a cluster that was restored from a snapshot since.
+  if (!taken->AwaitRevision(fence, kMirrorTime) || taken->stats().revision != fence) taken.reset();
+  return std::make_unique<FencedStore>(std::move(connection), std::move(leadership),
+                                       std::move(taken), options);
 }
 
 }  // namespace spoke::ipam

@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "fmt/core.h"
+#include "ipam-server/store/etcd/leader_record.h"
 #include "lib/base/status.h"
 #include "lib/os/clock.h"
 
@@ -60,7 +61,7 @@ absl::Status Leadership::Write(pb::Compare::CompareTarget target, int64_t revisi
                                 : compare.set_mod_revision(revision);
   pb::PutRequest& put = *request.add_success()->mutable_request_put();
   put.set_key(settings_.key);
-  put.set_value(settings_.name);
+  put.set_value(EncodeLeader({settings_.name, settings_.address}));
   put.set_lease(lease_);
   request.add_failure()->mutable_request_range()->set_key(settings_.key);
   pb::TxnResponse response;
@@ -73,7 +74,7 @@ absl::Status Leadership::Write(pb::Compare::CompareTarget target, int64_t revisi
     if (found[0].lease() != lease_) {
       return absl::AlreadyExistsError(
           fmt::format("server {} leads, since revision {} of etcd: this one can stand by only",
-                      found[0].value(), found[0].create_revision()));
+                      DecodeLeader(found[0].value()).name, found[0].create_revision()));
     }
     written = found[0].mod_revision();  // An attempt that was in doubt did it.
   }
@@ -95,18 +96,22 @@ absl::Status Leadership::RaiseFence() {
   // The key went with its lease; or etcd says that there is no such lease to put it under.
   if (absl::IsNotFound(written)) return Lose("its lease has ended");
   if (!absl::IsUnavailable(written)) return written;
+  RETURN_IF_ERROR(Look());
+  return written;
+}
+
+absl::Status Leadership::Look() {
   pb::RangeRequest request;
   request.set_key(settings_.key);
   pb::RangeResponse found;
   RETURN_IF_ERROR(connection_.Range(request, found));
-  RETURN_IF_ERROR(Check(found));
-  return written;
+  return Check(found);
 }
 
 absl::Status Leadership::Check(const pb::RangeResponse& found) {
   if (found.kvs_size() == 0) return Lose("its lease has ended");
   if (found.kvs(0).lease() == lease_) return absl::OkStatus();
-  return Lose(fmt::format("server {} leads now", found.kvs(0).value()));
+  return Lose(fmt::format("server {} leads now", DecodeLeader(found.kvs(0).value()).name));
 }
 
 absl::Duration Leadership::Margin() const {
@@ -148,7 +153,11 @@ void Leadership::KeepAlive() {
       if (mutex_.AwaitWithTimeout(absl::Condition(&stopped), period)) return;
       if (!lost_.ok()) return;
     }
-    if (!settings_.alive()) continue;
+    if (!settings_.alive()) {
+      // Whoever stands still still has to learn that it was deposed.
+      if (Margin() <= absl::ZeroDuration()) Look().IgnoreError();
+      continue;
+    }
     const int64_t sent_ms = os::MonotonicMs();
     const absl::StatusOr<int64_t> left = connection_.KeepAlive(lease_, time);
     if (!left.ok()) continue;  // The margin says for how long that does not matter.

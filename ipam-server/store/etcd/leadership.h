@@ -20,17 +20,24 @@
 
 namespace spoke::ipam::etcd {
 
+// The longest that a commit holds its thread where nothing is wrong with the process. The fence may
+// have to be raised first, with members that do not answer: two calls of CallTime().patience, 10 s.
+// Then comes a chunk of the greatest size, 11 s at the very most (writer.cc). Members that slow are
+// a fault of their own, so that a little less than the sum is enough.
+inline constexpr absl::Duration kLongestCommit = absl::Seconds(20);
+
 struct LeadershipSettings {
   std::string key;                          // Of etcd's.
   std::string name;                         // The server's, for people.
+  std::string address;                      // As LeaderRecord has it.
   absl::Duration lease = absl::Seconds(3);  // Whole seconds; etcd makes less than 2 s longer.
   // Asked before each renewal, on the keeper's thread. The loop waits for the store in a commit, so
-  // its silence may last CallTime().patience without a fault.
+  // its silence may last for kLongestCommit without a fault.
   std::function<bool()> alive = [] { return true; };
   // Called once, when the leadership is known to be lost: on the keeper's thread, or on that of a
   // commit. The process has to end.
   std::function<void(const absl::Status& why)> on_lost = [](const absl::Status&) {};
-  // Revision of the leader's key that may be overthrown (Mirror::Leader()); 0: none.
+  // Revision of the leader's key that may be overthrown (Leader::revision); 0: none.
   int64_t depose = 0;
 };
 
@@ -69,6 +76,7 @@ class Leadership {
   Leadership(Connection& connection, LeadershipSettings settings);
   absl::Status Campaign();
   absl::Status Write(etcdserverpb::Compare::CompareTarget target, int64_t revision);
+  absl::Status Look();
   absl::Status Lose(const std::string& why);
   void KeepAlive();
 

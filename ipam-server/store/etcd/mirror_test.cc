@@ -1,6 +1,9 @@
 // Mirror against real members: it has what the store has, whatever happens to its watch.
 #include "ipam-server/store/etcd/mirror.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <map>
 #include <random>
@@ -21,8 +24,26 @@ std::unique_ptr<EtcdStore> OpenStore(const EtcdCluster& cluster) {
   EtcdOptions options;
   options.access = cluster.access();
   options.leadership.name = "server-a";
+  options.leadership.address = "127.0.0.1:7446";
   options.upkeep.compact_period = absl::Hours(1);  // Only when the test says so.
   return EtcdStore::Open(options).value();
+}
+
+std::unique_ptr<Mirror> OpenMirror(const EtcdCluster& cluster) {
+  return Mirror::Open(Connection::Open(cluster.access()).value(), "/spoke/").value();
+}
+
+// Whether nobody leads within `time`, as who waits for leader_changed() sees it.
+bool AwaitVacancy(const Mirror& mirror, absl::Duration time) {
+  const absl::Time end = absl::Now() + time;
+  while (mirror.CurrentLeader()) {
+    pollfd changed{.fd = mirror.leader_changed(), .events = POLLIN, .revents = 0};
+    const auto left = absl::ToInt64Milliseconds(end - absl::Now());
+    if (left <= 0 || ::poll(&changed, 1, static_cast<int>(left)) == 0) return false;
+    uint64_t count = 0;
+    EXPECT_EQ(::read(changed.fd, &count, sizeof(count)), ssize_t{sizeof(count)});
+  }
+  return true;
 }
 
 using Records = std::map<std::string, StoredRecord>;
@@ -75,7 +96,7 @@ TEST(Mirror, HasWhatTheStoreHasBeforeAndAfterItBegan) {
   const EtcdCluster cluster;
   const auto store = OpenStore(cluster);
   Change(*store, random, 50);
-  const auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
+  const auto mirror = OpenMirror(cluster);
   EXPECT_EQ(Of(*mirror), Of(*store));
   const int64_t revision = Change(*store, random, 200);
   ASSERT_TRUE(mirror->AwaitRevision(revision, kLong));
@@ -90,7 +111,7 @@ TEST(Mirror, ListsAsAStoreDoes) {
   for (const char* key : {"a", "b/1", "b/2", "c"}) {
     ASSERT_TRUE(store->Commit(std::vector<CompareAndPut>{{key, key, 0}}).ok());
   }
-  const auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
+  const auto mirror = OpenMirror(cluster);
   const auto keys = [&](const ListOptions& options) {
     std::vector<std::string> found;
     mirror->List(options,
@@ -109,21 +130,72 @@ TEST(Mirror, ListsAsAStoreDoes) {
 TEST(Mirror, KnowsWhoLeadsAndWhenNobodyDoes) {
   const EtcdCluster cluster;
   auto store = OpenStore(cluster);
-  const auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
-  EXPECT_EQ(mirror->CurrentLeader(), (Leader{"server-a", store->Fence()}));
-  EXPECT_FALSE(mirror->AwaitVacancy(absl::Milliseconds(50)));
+  const int64_t first = store->Fence();
+  const auto mirror = OpenMirror(cluster);
+  const LeaderRecord record{"server-a", "127.0.0.1:7446"};
+  const Leader before = mirror->CurrentLeader().value();
+  EXPECT_EQ(before.record, record);
+  EXPECT_EQ(before.revision, first);
+  EXPECT_FALSE(AwaitVacancy(*mirror, absl::Milliseconds(50)));
   store.reset();
-  EXPECT_TRUE(mirror->AwaitVacancy(kLong));
+  EXPECT_TRUE(AwaitVacancy(*mirror, kLong));
   store = OpenStore(cluster);
   EXPECT_TRUE(mirror->AwaitRevision(store->Fence(), kLong));
-  EXPECT_EQ(mirror->CurrentLeader(), (Leader{"server-a", store->Fence()}));
+  const Leader after = mirror->CurrentLeader().value();
+  EXPECT_EQ(after.record, record);
+  EXPECT_EQ(after.revision, store->Fence());
+  EXPECT_NE(after.lease, before.lease);
+}
+
+// Records are read as the mirror has them, though nobody asks a member: it is stopped meanwhile.
+TEST(Mirror, AServerThatTakesOverGoesOnFromIt) {
+  testing_support::Random random;
+  EtcdCluster cluster;
+  auto store = OpenStore(cluster);
+  Change(*store, random, 50);
+  EtcdOptions options{.access = cluster.access()};
+  options.leadership.name = "server-b";
+  auto mirror = EtcdStore::Follow(options).value();
+  EXPECT_TRUE(absl::IsAlreadyExists(EtcdStore::TakeOver(options, mirror).status()));
+  ASSERT_NE(mirror, nullptr);
+  Change(*store, random, 50);
+  const Records before = Of(*store);
+  store.reset();
+  ASSERT_TRUE(AwaitVacancy(*mirror, kLong));
+  auto next = EtcdStore::TakeOver(options, mirror).value();
+  EXPECT_EQ(mirror, nullptr);
+  cluster.Stop(0);
+  EXPECT_EQ(Of(*next), before);
+  EXPECT_EQ(next->Get("last").value(), before.at("last"));
+  cluster.Continue(0);
+  Change(*next, random, 20);
+  EXPECT_NE(Of(*next), before) << "after a commit the members are asked";
+}
+
+TEST(Mirror, AServerMayOverthrowTheLeaderThatTheMirrorNames) {
+  const EtcdCluster cluster;
+  const auto store = OpenStore(cluster);
+  EtcdOptions options{.access = cluster.access()};
+  options.leadership.name = "server-b";
+  auto mirror = EtcdStore::Follow(options).value();
+  const Leader before = mirror->CurrentLeader().value();
+  options.leadership.depose = before.revision;
+  const auto another = EtcdStore::Follow(options).value();
+  const auto next = EtcdStore::TakeOver(options, mirror).value();
+  // Who follows knows that it is another one, whom it has no reason to overthrow.
+  EXPECT_TRUE(another->AwaitRevision(next->Fence(), kLong));
+  EXPECT_EQ(another->CurrentLeader()->record.name, "server-b");
+  EXPECT_NE(another->CurrentLeader()->lease, before.lease);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      store->Commit(std::vector<CompareAndPut>{{"a", "a", 0}}).status()));
+  EXPECT_TRUE(next->Commit(std::vector<CompareAndPut>{{"a", "b", 0}}).ok());
 }
 
 TEST(Mirror, GoesOnWithAnotherMemberWhereTheOneItWatchedIsGone) {
   testing_support::Random random;
   EtcdCluster cluster({.members = 3});
   const auto store = OpenStore(cluster);
-  const auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
+  const auto mirror = OpenMirror(cluster);
   for (size_t i = 0; i < cluster.size(); ++i) {
     cluster.Kill(i);
     absl::SleepFor(absl::Seconds(2));  // A new leader among the members.
@@ -144,7 +216,7 @@ TEST(Mirror, ReadsEverythingAgainWhereItsHistoryWasCompacted) {
   EtcdCluster cluster;
   auto store = OpenStore(cluster);
   Change(*store, random, 50);
-  const auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
+  const auto mirror = OpenMirror(cluster);
   store.reset();
   const auto restart = [&] {
     cluster.Kill(0);
@@ -168,10 +240,24 @@ TEST(Mirror, ReadsEverythingAgainWhereItsHistoryWasCompacted) {
   EXPECT_EQ(mirror->stats().full_reads, 2);
 }
 
+// The member that it watches is silent, which a watch does not notice for long.
+TEST(Mirror, KnowsThatNobodyLeadsThoughItsMemberIsSilent) {
+  EtcdCluster cluster({.members = 3});
+  auto store = OpenStore(cluster);
+  const auto mirror = OpenMirror(cluster);
+  cluster.Stop(0);
+  absl::SleepFor(absl::Seconds(3));  // A new leader among the members.
+  const absl::Time begun = absl::Now();
+  store.reset();
+  EXPECT_TRUE(AwaitVacancy(*mirror, kLong));
+  EXPECT_LT(absl::Now() - begun, absl::Seconds(8)) << "a ping would be missed after 12 s";
+  cluster.Continue(0);
+}
+
 TEST(Mirror, EndsWhileItsMembersAreAway) {
   EtcdCluster cluster;
   auto store = OpenStore(cluster);
-  auto mirror = Mirror::Open(cluster.access(), "/spoke/").value();
+  auto mirror = OpenMirror(cluster);
   store.reset();
   cluster.Stop(0);
   const absl::Time begun = absl::Now();

@@ -1,0 +1,321 @@
+"""A cluster as the tests of several servers see it: members of etcd and servers, real processes each
+in a network namespace of its own on one bridge, and an operator who writes."""
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [os.path.join(TESTS, "support")]
+
+from private_node import CLONE_NEWNET, CLONE_NEWNS, LIBC, die_with_parent, sh, unshare  # noqa: E402
+
+ETCD_HEARTBEAT_MS = 50
+ETCD_ELECTION_MS = 500
+START = 60  # Seconds that any start may take on a machine that is busy.
+
+PTRACE_SEIZE = 0x4206
+PTRACE_INTERRUPT = 0x4207
+WALL = 0x40000000  # Of waitpid(2): threads as well.
+
+
+class Failed(Exception):
+    """The behaviour is not there."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+def eventually(what, condition, seconds):
+    """The first true value of condition()."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise Failed(f"{what}: not within {seconds} s")
+        time.sleep(0.02)
+
+
+def enter_network():
+    """From here on this process has files in /run and a network of its own: a bridge, br0."""
+    unshare(CLONE_NEWNS | CLONE_NEWNET)
+    sh("mount", "--make-rprivate", "/")
+    sh("mount", "-t", "tmpfs", "-o", "mode=755", "ha-run", "/run")
+    sh("mount", "-t", "sysfs", "sysfs", "/sys")
+    sh("ip", "link", "set", "lo", "up")
+    sh("ip", "link", "add", "br0", "type", "bridge")
+    sh("ip", "address", "add", "10.99.0.1/24", "dev", "br0")
+    sh("ip", "link", "set", "br0", "up")
+
+
+class Machine:
+    """A network namespace on the bridge, and one program in it at a time."""
+
+    def __init__(self, directory, name, address):
+        self.name = name
+        self.address = address
+        self.directory = os.path.join(directory, name)
+        self.log = os.path.join(self.directory, "log")
+        self.process = None
+        self.traced = None  # A thread that this program has stopped.
+        os.makedirs(self.directory)
+        sh("ip", "netns", "add", name)
+        sh("ip", "link", "add", f"v{name}", "type", "veth", "peer", "name", "eth0", "netns", name)
+        sh("ip", "link", "set", f"v{name}", "master", "br0", "up")
+        for words in (f"address add {address}/24 dev eth0", "link set eth0 up", "link set lo up"):
+            sh("ip", "-n", name, *words.split())
+
+    def exec(self, words, **variables):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                ["ip", "netns", "exec", self.name, *words], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, preexec_fn=die_with_parent, env={**os.environ, **variables})
+
+    def runs(self):
+        if self.traced is not None:
+            # Until its tracer has taken notice of that thread's end, the process has not ended.
+            done, _ = os.waitpid(self.traced, os.WNOHANG | WALL)
+            self.traced = None if done else self.traced
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
+            if self.traced is not None:
+                os.waitpid(self.traced, WALL)
+                self.traced = None
+            self.process.wait()
+
+    def stop(self, patience=15):
+        """SIGTERM; the exit code."""
+        self.process.terminate()
+        return self.process.wait(timeout=patience)
+
+    def cut(self, off=True):
+        """Takes the machine off the bridge: it hears nothing, and nobody gets an answer."""
+        sh("ip", "link", "set", f"v{self.name}", "down" if off else "up")
+
+    def said(self):
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+
+class Member(Machine):
+    """A member of etcd."""
+
+    def __init__(self, lab, index):
+        super().__init__(lab.directory, f"m{index}", f"10.99.0.{20 + index}")
+        self.lab = lab
+        self.url = f"http://{self.address}:2379"
+        self.peer = f"http://{self.address}:2380"
+
+    def start(self, *flags):
+        everybody = ",".join(f"{member.name}={member.peer}" for member in self.lab.members)
+        self.exec(["/usr/bin/etcd", "--name", self.name,
+                   "--data-dir", os.path.join(self.directory, "data"),
+                   "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
+                   "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
+                   "--initial-cluster", everybody, "--initial-cluster-token", "ha",
+                   "--heartbeat-interval", str(ETCD_HEARTBEAT_MS),
+                   "--election-timeout", str(ETCD_ELECTION_MS), "--logger", "zap", *flags])
+
+
+class Server(Machine):
+    """A spoke-ipam-server."""
+
+    def __init__(self, lab, index):
+        super().__init__(lab.directory, f"server-{chr(ord('a') + index)}", f"10.99.0.{10 + index}")
+        self.lab = lab
+        self.title = self.name  # The name that it has in its configuration.
+        self.admin = f"unix:{self.directory}/admin.sock"
+        self.health = f"unix:{self.directory}/health.sock"
+        self.config = os.path.join(self.directory, "server.yaml")
+
+    def configure(self, **changes):
+        store = {"endpoints": [member.url for member in self.lab.members],
+                 "directory": self.directory, "name": self.title, "lease": f"{self.lab.lease}s",
+                 **changes}
+        config = {"listen": {"agents": "0.0.0.0:7443", "admin": self.admin,
+                             "metrics": "127.0.0.1:9464"},
+                  "health": self.health, "tls": {"insecure": True}, "store": {"etcd": store},
+                  "cloud": {"static": {}}, "pools": [{"name": "p", "cidr": "10.60.0.0/24"}]}
+        with open(self.config, "w", encoding="utf-8") as file:
+            json.dump(config, file)  # Which is YAML as well.
+
+    def start(self):
+        self.exec([self.lab.program("spoke-ipam-server"), "--config", self.config])
+
+    def events(self, name):
+        """The lines of the log with this event."""
+        return [line for line in self.said().splitlines() if re.search(rf"\b{name}\b", line)]
+
+    def spokectl(self, *words, timeout="5s"):
+        """Whether it succeeds, and what it says."""
+        done = subprocess.run([self.lab.program("spokectl"), "--server", self.admin, "--timeout",
+                               timeout, *words], check=False, capture_output=True, text=True)
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def leads(self):
+        return self.runs() and self.spokectl("status")[0]
+
+    def probe(self, what):
+        """Whether it is so, and the reasons."""
+        done = subprocess.run([self.lab.program("spoke-ipam-server"), "--config", self.config,
+                               "--probe", what], check=False, capture_output=True, text=True)
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def metrics(self):
+        done = subprocess.run(["ip", "netns", "exec", self.name, "curl", "-s", "--max-time", "5",
+                               "http://127.0.0.1:9464/metrics"], check=False, capture_output=True,
+                              text=True)
+        return dict(re.findall(r"^(spoke_ipam_[^ ]+) ([^ ]+)$", done.stdout, re.M))
+
+    def listens(self, port):
+        """Whether the server listens at this TCP port of its namespace."""
+        return f":{port} " in sh("ip", "netns", "exec", self.name, "ss", "-Htln")
+
+    def stop_loop(self):
+        """Stops the one thread that decides, as nothing but a fault would; it never goes on."""
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/comm", encoding="utf-8") as comm:
+                if comm.read().strip() != "fleet-loop":
+                    continue
+            for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+                if LIBC.ptrace(request, int(task), None, None) != 0:
+                    raise OSError(ctypes.get_errno(), "ptrace")
+            os.waitpid(int(task), WALL)
+            self.traced = int(task)
+            return
+        raise Failed(f"{self.name} has no thread fleet-loop")
+
+
+class Lab:
+    """Members and servers, started. Use as a context."""
+
+    def __init__(self, programs, directory, servers=2, members=3, lease=3):
+        self.programs = os.path.abspath(programs)
+        self.directory = directory
+        self.lease = lease
+        self.members = []
+        for index in range(members):
+            self.members.append(Member(self, index))
+        self.servers = [Server(self, index) for index in range(servers)]
+        self.written = []  # What was acknowledged.
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is not None:
+            for machine in self.servers:
+                print(f"--- {machine.name}\n{machine.said() if machine.process else ''}"[-6000:],
+                      file=sys.stderr)
+        for machine in self.servers + self.members:
+            machine.kill()
+            subprocess.run(["ip", "netns", "delete", machine.name], check=False)
+
+    def program(self, name):
+        return os.path.join(self.programs, name)
+
+    def start_etcd(self, *flags):
+        for member in self.members:
+            member.start(*flags)
+        eventually("etcd is healthy", lambda: self.ctl("get", "x", fail=False) is not None, START)
+
+    def start_servers(self):
+        """The first one leads; the others stand by. They share the key that signs marks."""
+        first, *others = self.servers
+        first.configure()
+        first.start()
+        eventually(f"{first.name} leads", first.leads, START)
+        for server in others:
+            server.configure()
+            shutil.copy(os.path.join(first.directory, "store.key"), server.directory)
+            server.start()
+            self.await_standby(server)
+
+    def await_standby(self, server, leader=None):
+        leader = leader or self.leader()
+        eventually(f"{server.name} stands by {leader.name}",
+                   lambda: server.events("standing_by") and
+                   f"server {leader.title} leads" in server.probe("readiness")[1], START)
+
+    def leader(self):
+        leading = [server for server in self.servers if server.leads()]
+        expect(len(leading) <= 1, f"{[server.name for server in leading]} lead")
+        return leading[0] if leading else None
+
+    def ctl(self, *words, fail=True, members=None):
+        """What etcdctl prints; None when it fails and `fail` is false."""
+        urls = ",".join(member.url for member in members or self.members)
+        done = subprocess.run(["/usr/bin/etcdctl", "--endpoints", urls, "--command-timeout=5s",
+                               *words], check=False, capture_output=True, text=True,
+                              env={**os.environ, "ETCDCTL_API": "3"})
+        if done.returncode == 0:
+            return done.stdout
+        if fail:
+            raise Failed(f"etcdctl {' '.join(words)}: {done.stderr.strip()}")
+        return None
+
+    def etcd_leader(self):
+        def find():
+            for member in self.members:
+                text = self.ctl("endpoint", "status", "-w", "json", members=[member], fail=False)
+                status = json.loads(text)[0]["Status"] if text else {}
+                if status and status.get("leader") == status["header"]["member_id"]:
+                    return member
+            return None
+        return eventually("a member leads", find, START)
+
+    def write(self, server, timeout="5s"):
+        """Writes one object through this server; whether that was acknowledged."""
+        name = f"t{len(self.written)}-{time.monotonic_ns()}"
+        path = os.path.join(self.directory, "team.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"apiVersion: spoke/v1\nkind: Team\nmetadata: {{name: {name}}}\n"
+                       f"spec: {{namespaces: [{name}]}}\n")
+        done, said = server.spokectl("apply", "-f", path, timeout=timeout)
+        if done:
+            self.written.append(name)
+        return done, said
+
+    def await_write(self, seconds, servers=None):
+        """Until a write is acknowledged by any of the servers; who took it, and after how long."""
+        begun = time.monotonic()
+
+        def written():
+            for server in servers or self.servers:
+                if server.runs() and self.write(server, timeout="2s")[0]:
+                    return server
+            return None
+        server = eventually("a write is acknowledged", written, seconds)
+        return server, time.monotonic() - begun
+
+    def check_written(self):
+        """Nothing that was acknowledged is lost."""
+        leader = eventually("a server leads", self.leader, START)
+        done, said = leader.spokectl("get", "team", "-o", "name")
+        expect(done, f"get team: {said}")
+        lost = [name for name in self.written if name not in said]
+        expect(not lost, f"acknowledged and lost: {lost}")
+
+
+def run(programs, case, cases):
+    """Runs the case of this name in a network of its own."""
+    import tempfile
+    enter_network()
+    with tempfile.TemporaryDirectory(dir="/run") as directory:
+        cases[case](programs, directory)

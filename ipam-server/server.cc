@@ -13,22 +13,21 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
-#include "absl/synchronization/mutex.h"
 #include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/budget/budget_keeper.h"
+#include "ipam-server/cloud/open_cloud.h"
 #include "ipam-server/dns/system_resolver.h"
 #include "ipam-server/history/history_job.h"
 #include "ipam-server/loop/background.h"
-#include "ipam-server/loop/cloud_edge.h"
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
+#include "ipam-server/readiness.h"
 #include "ipam-server/server_keys.h"
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/store/backup_file.h"
@@ -81,52 +80,6 @@ struct Servers {
   std::unique_ptr<rpc::BoundedServer> admin;
   std::unique_ptr<rpc::BoundedServer> agents;
   std::unique_ptr<rpc::BoundedServer> operators;  // Null: they have the socket alone.
-};
-
-// Whether the server does its work: it can write, and it leads. Said by the standard service on
-// both listeners, for those who ask there, and to probes. Thread-safe.
-class Readiness {
- public:
-  // Borrows both.
-  Readiness(const Servers& servers, daemon::ServedHealth& health)
-      : servers_(servers), health_(health) {}
-
-  void SetWritable(bool writable) {
-    absl::MutexLock lock(&mutex_);
-    writable_ = writable;
-    Say();
-  }
-  void SetLeading(bool leading) {
-    absl::MutexLock lock(&mutex_);
-    if (std::exchange(leading_, leading) != leading) Say();
-  }
-
- private:
-  void Say() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const bool ready = writable_ && leading_;
-    servers_.admin->server().GetHealthCheckService()->SetServingStatus("spoke.v1.AdminService",
-                                                                       ready);
-    servers_.agents->server().GetHealthCheckService()->SetServingStatus("spoke.v1.NodeService",
-                                                                        ready);
-    rpc::Reasons reasons;
-    if (!writable_) {
-      reasons.emplace_back(
-          "the store cannot be written, so that no node gets another address; spokectl status says "
-          "why: free its disk, or make it writable");
-    }
-    if (!leading_) {
-      reasons.emplace_back(
-          "it cannot renew its leadership at etcd, and has sent its agents to the next server: "
-          "etcd has no quorum, or cannot be reached from here");
-    }
-    health_.Say(std::move(reasons));
-  }
-
-  const Servers& servers_;
-  daemon::ServedHealth& health_;
-  absl::Mutex mutex_;
-  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
-  bool leading_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
 // Starts the servers. Whoever can open the admin socket is an operator, so it is made for root
@@ -257,22 +210,11 @@ void Shutdown(const Servers& servers, daemon::ServedHealth& health) {
   if (servers.operators != nullptr) servers.operators->Shutdown(deadline);
 }
 
-AdminService::About AboutUs(const Store& store, CloudEdge& cloud, const os::Clock& clock) {
+AdminService::About AboutUs(const Store& store, const Cloud& cloud, const os::Clock& clock) {
   return {.version = base::kVersion,
           .store = store.Describe(),
-          .cloud = cloud.cloud().Describe(),
+          .cloud = cloud.Describe(),
           .started = clock.Now()};
-}
-
-// Answers go to the loop that `answer_to` points to by then.
-absl::StatusOr<std::unique_ptr<CloudEdge>> OpenCloud(const ServerConfig& config,
-                                                     const CloudEdge::Edges& edges,
-                                                     FleetLoop* const& answer_to) {
-  const auto answer = [&answer_to](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-    answer_to->PostCloudResult(node, std::move(result));
-  };
-  return CloudEdge::Open({.azure = config.azure, .attachments_file = config.attachments_file},
-                         edges, answer);
 }
 
 // Removes the backups that a killed server left. The store is ours by now.
@@ -292,13 +234,12 @@ struct Running {
   BudgetKeeper& budgets;
   AgentStreams& streams;
   EventRing& events;
-  CloudEdge& cloud;
+  Cloud& cloud;
+  Readiness& readiness;
 };
 
 void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {
-  Readiness readiness(servers, edges.health);
-  parts.loop.SetWritableSink([&](bool writable) { readiness.SetWritable(writable); });
-  readiness.SetWritable(true);
+  parts.readiness.SetWritable(true);
   std::thread loop_thread([&] {
     ::prctl(PR_SET_NAME, "fleet-loop");
     parts.loop.Run();
@@ -309,14 +250,14 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   const os::UniqueFd signals = edges.signals.Descriptor();
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
   while (::poll(&signal, 1, kMarginPeriodMs) <= 0) {
-    readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+    parts.readiness.SetLeading(edges.margin() > absl::ZeroDuration());
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
   Shutdown(servers, edges.health);
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
-  parts.cloud.Stop();  // It stops before the loop goes: it may have an answer on the way.
+  parts.cloud.Stop();  // It stops before audits end: one may wait for a listing.
 }
 
 }  // namespace
@@ -335,6 +276,7 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   const Clocks clocks;
   const os::SteadyClock& clock = clocks.steady;
   RemoveLeftovers(config, log);
+  Readiness readiness(health);
   AgentStreams streams(base::kVersion, edges.margin);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<Revocations> revocations,
@@ -356,16 +298,19 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   TrafficBook traffic(clock, &server_metrics);
-  // The loop needs the way to the cloud, and the cloud's answers need the loop.
-  FleetLoop* answer_to = nullptr;
+  Mailbox mailbox;
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<CloudEdge> cloud,
-      OpenCloud(config, {.clock = clock, .log = events, .metrics = server_metrics}, answer_to));
+      const std::unique_ptr<Cloud> cloud,
+      OpenCloud(
+          {.azure = config.azure, .attachments_file = config.attachments_file},
+          {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
+          AnswersTo(mailbox)));
   Background background;
   FleetLoop loop(settings, std::move(loaded),
                  {.store = store,
                   .agents = streams,
-                  .cloud = cloud->requests(),
+                  .cloud = *cloud,
+                  .mailbox = mailbox,
                   .clock = clock,
                   .log = events,
                   .metrics = &server_metrics,
@@ -373,8 +318,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .background = &background,
                   .heartbeat = &health.heartbeat(kLoopHeartbeat),
                   .on_objects = TellTeamsAndBudgets(traffic, budgets),
-                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); }});
-  answer_to = &loop;
+                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); },
+                  .on_writable = [&](bool writable) { readiness.SetWritable(writable); }});
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
       {.streams = streams,
@@ -382,8 +327,7 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
        .traffic = traffic,
        .budgets = budgets,
        .revocations = *revocations});
-  AuditJob audit({.period = config.audit_period, .listing = cloud->listing_period()},
-                 {loop, cloud->cloud(), clock, events, &server_metrics});
+  AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   SystemResolver resolver;
   ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
@@ -402,10 +346,13 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                               .operator_log = operator_log});
   AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
+  readiness.ShowOn(servers.admin->server(), "spoke.v1.AdminService");
+  readiness.ShowOn(servers.agents->server(), "spoke.v1.NodeService");
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint.get(), metrics);
-  SayStarted(config, store.Describe(), cloud->cloud().Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud}, edges, servers);
+  SayStarted(config, store.Describe(), cloud->Describe(), events);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, edges,
+                 servers);
   return absl::OkStatus();
 }
 }  // namespace spoke::ipam

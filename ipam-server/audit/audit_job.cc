@@ -1,8 +1,10 @@
 #include "ipam-server/audit/audit_job.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "lib/base/status.h"
@@ -11,6 +13,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr absl::Duration kLoopPatience = absl::Seconds(30);
+// Many scale sets, and limits that are used up, may take a while.
+constexpr absl::Duration kMostListing = absl::Minutes(10);
 
 AuditNode NodeOf(const NodeKey& key) { return {key.name, key.vm_id}; }
 NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
@@ -200,7 +204,7 @@ void AuditJob::Work() {
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), settings_.listing)) return;
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), cloud_.listing_period())) return;
     }
     ListCloud();
     if (settings_.period == absl::ZeroDuration() || clock_.Now() < next_audit) continue;
@@ -216,8 +220,31 @@ void AuditJob::Work() {
   }
 }
 
+// Asks the cloud, waits for its answer, and counts it.
+CloudListing AuditJob::AwaitListing() const {
+  struct Awaited {
+    absl::Notification done;
+    CloudListing listing = absl::UnavailableError("it is not there yet");
+  };
+  const absl::Time begin = clock_.Now();
+  // Shared with the cloud, whose listing may come after nobody waits for it any more.
+  const auto awaited = std::make_shared<Awaited>();
+  cloud_.List([awaited](CloudListing listing) {
+    awaited->listing = std::move(listing);
+    awaited->done.Notify();
+  });
+  CloudListing listing = absl::UnavailableError("the cloud has not listed all in time");
+  if (awaited->done.WaitForNotificationWithTimeout(kMostListing)) {
+    listing = std::move(awaited->listing);
+  }
+  if (metrics_ != nullptr) {
+    metrics_->CountCloudCall(CloudCall::kList, listing.status(), clock_.Now() - begin);
+  }
+  return listing;
+}
+
 void AuditJob::ListCloud() {
-  auto listing = cloud_.List();
+  CloudListing listing = AwaitListing();
   if (!listing.ok()) {
     log_.Warn("cloud_list_failed", {{"error", listing.status()}});
     return;
@@ -293,7 +320,7 @@ void AuditJob::Count(const AuditReport& report) const {
 
 absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progress) {
   Snapshot snapshot;
-  const auto listing = cloud_.List();
+  const CloudListing listing = AwaitListing();
   if (!listing.ok()) log_.Warn("cloud_list_failed", {{"error", listing.status()}});
   RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
   if (listing.ok()) snapshot.input.cloud = NicsOf(*listing, snapshot.on_instance);

@@ -34,7 +34,6 @@ class AuditJob {
  public:
   struct Settings {
     absl::Duration period = absl::Minutes(10);    // The background audits' period; 0: none.
-    absl::Duration listing = absl::Seconds(60);   // How often the cloud is asked which nodes exist.
     absl::Duration patience = absl::Seconds(10);  // The time agents have to answer.
     AuditPolicy policy;
   };
@@ -78,6 +77,7 @@ class AuditJob {
   absl::StatusOr<AuditReport> RunOne(bool repair, const Progress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_);
   void Count(const AuditReport& report) const;
+  CloudListing AwaitListing() const;
   void ListCloud();
   absl::Status TakeSnapshot(const Progress& progress, Snapshot& snapshot);
   void CollectInventories(Snapshot& snapshot);

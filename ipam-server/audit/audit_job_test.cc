@@ -32,21 +32,12 @@ class Agent final : public AgentLink {
   std::function<void()> on_inventory_request;
 };
 
-class Requests final : public CloudRequests {
- public:
-  void Request(NicRequest desired) override { on_request(std::move(desired)); }
-  std::function<void(NicRequest)> on_request;
-};
-
 class AuditJobTest : public testing::Test {
  protected:
   AuditJobTest() {
-    requests_.on_request = [this](const NicRequest& desired) {
-      loop_->PostCloudResult(desired.node, cloud_.Apply(desired));
-    };
-    loop_ =
-        std::make_unique<FleetLoop>(settings_, LoadState(store_, settings_, clock_.Now()).value(),
-                                    FleetLoop::Edges{store_, agent_, requests_, clock_, log_});
+    loop_ = std::make_unique<FleetLoop>(
+        settings_, LoadState(store_, settings_, clock_.Now()).value(),
+        FleetLoop::Edges{store_, agent_, cloud_, mailbox_, clock_, log_});
     audit_ =
         std::make_unique<AuditJob>(AuditJob::Settings{.policy = {.grace = absl::ZeroDuration()}},
                                    AuditJob::Edges{*loop_, cloud_, clock_, log_});
@@ -94,8 +85,8 @@ class AuditJobTest : public testing::Test {
       .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
   MemoryStore store_;
   Agent agent_;
-  Requests requests_;
-  FakeCloud cloud_;
+  Mailbox mailbox_;
+  FakeCloud cloud_{AnswersTo(mailbox_)};
   os::SimClock clock_;
   testing_support::RecordingLog log_;
   std::unique_ptr<FleetLoop> loop_;
@@ -111,6 +102,15 @@ TEST_F(AuditJobTest, RepairsWhatIsAsItWasCompared) {
   EXPECT_EQ(report.differences[0].kind, AuditKind::kRecordedNotInUse);
   EXPECT_TRUE(report.repaired[0]);
   EXPECT_EQ(SlotNow().use, Use::kCooldown);
+}
+
+TEST_F(AuditJobTest, ComparesTheOtherTwoWhereTheCloudCannotBeListed) {
+  cloud_.Stop();
+  Report({.sequence = 1, .in_use = {Assign(1, "gone")}});
+  loop_->RunOnce(absl::ZeroDuration());
+  const AuditReport report = RunWith({}, {});
+  EXPECT_EQ(report.differences.size(), 1U);
+  EXPECT_EQ(log_.Count("cloud_list_failed"), 1);
 }
 
 TEST_F(AuditJobTest, DoesNotEndAnAssignmentThatBeganSinceItCompared) {

@@ -29,20 +29,20 @@ class ChoosingCloudTest : public FleetLoopTest {
     ASSERT_EQ(CountAddresses(Stored()), (AddressCounts{.available = 2}));
   }
   void List() {
-    loop_->PostListing(*cloud_.List(), [](const std::string&) { return true; });
+    loop_->PostListing(cloud_.nics(), [](const std::string&) { return true; });
     Step();
   }
 };
 
 TEST_F(ChoosingCloudTest, LooksThenAsksByNameThenTellsTheAgent) {
   Greet(1);
-  ASSERT_THAT(requests_.waiting, SizeIs(1));
-  EXPECT_THAT(requests_.waiting[0].wanted, IsEmpty());
-  EXPECT_EQ(requests_.waiting[0].instance, kInstance);
-  EXPECT_EQ(requests_.waiting[0].lane, CloudLane::kBlocking);
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1));
+  EXPECT_THAT(cloud_.waiting()[0].wanted, IsEmpty());
+  EXPECT_EQ(cloud_.waiting()[0].instance, kInstance);
+  EXPECT_EQ(cloud_.waiting()[0].lane, CloudLane::kBlocking);
   AnswerCloud();
-  ASSERT_THAT(requests_.waiting, SizeIs(1));
-  EXPECT_THAT(requests_.waiting[0].wanted,
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1));
+  EXPECT_THAT(cloud_.waiting()[0].wanted,
               ElementsAre(WantedConfiguration{"spoke-1", ip::Family::kV4, 32},
                           WantedConfiguration{"spoke-2", ip::Family::kV4, 32}));
   EXPECT_THAT(Stored().wanted, SizeIs(2)) << "names are stored before the cloud is asked";
@@ -54,14 +54,14 @@ TEST_F(ChoosingCloudTest, LooksThenAsksByNameThenTellsTheAgent) {
 TEST_F(ChoosingCloudTest, ALostAnswerIsFoundByNameAfterARestart) {
   Greet(1);
   AnswerCloud();
-  ASSERT_TRUE(cloud_.Apply(requests_.waiting[0]).ok());  // It is done, but nobody heard of it.
-  requests_.waiting.clear();
+  ASSERT_TRUE(cloud_.Apply(cloud_.waiting()[0]).ok());  // It is done, but nobody heard of it.
+  cloud_.TakeWaiting();
   loop_ = NewLoop();
   Greet(2);
-  loop_->PostCloudResult(kNode, cloud_.Apply(NicOf(Stored())));
+  AnswersTo (*mailboxes_.back())(kNode, cloud_.Apply(NicOf(Stored())));
   Step();
   EXPECT_EQ(CountAddresses(Stored()), (AddressCounts{.available = 2}));
-  EXPECT_THAT((*cloud_.List())[0].configurations, SizeIs(2)) << "and not four";
+  EXPECT_THAT(cloud_.nics()[0].configurations, SizeIs(2)) << "and not four";
 }
 
 TEST_F(ChoosingCloudTest, ReleaseIsByName) {
@@ -76,21 +76,21 @@ TEST_F(ChoosingCloudTest, ReleaseIsByName) {
   ASSERT_THAT(asked, SizeIs(1));
   loop_->PostFromAgent(ReclaimAnswerEvent{1, {.id = asked[0].id, .agreed = asked[0].ranges}});
   Step();
-  ASSERT_THAT(requests_.waiting, SizeIs(1));
-  EXPECT_THAT(requests_.waiting[0].removing, SizeIs(2));
-  EXPECT_EQ(requests_.waiting[0].lane, CloudLane::kRelease);
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1));
+  EXPECT_THAT(cloud_.waiting()[0].removing, SizeIs(2));
+  EXPECT_EQ(cloud_.waiting()[0].lane, CloudLane::kRelease);
   AnswerCloud();
-  EXPECT_THAT((*cloud_.List())[0].configurations, IsEmpty());
+  EXPECT_THAT(cloud_.nics()[0].configurations, IsEmpty());
 }
 
 TEST_F(ChoosingCloudTest, AListingThatDiffersOnlyMakesItLook) {
   Join();
   List();
-  EXPECT_THAT(requests_.waiting, IsEmpty());
+  EXPECT_THAT(cloud_.waiting(), IsEmpty());
   cloud_.Plant(NicOf(Stored()),
                {"spoke-x", ip::Prefix::Host(ip::Address::Parse("10.1.0.77").value())});
   List();
-  ASSERT_THAT(requests_.waiting, SizeIs(1));
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1));
   AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).available, 3U);
 }
@@ -124,19 +124,19 @@ TEST_F(ChoosingCloudTest, ANodeThatHasItsTargetIsNotAskedForAgain) {
     clock_.Advance(absl::Seconds(1));
     if (i % 300 == 0) List();
     Step();
-    ASSERT_THAT(requests_.waiting, IsEmpty()) << "after " << i << " s";
+    ASSERT_THAT(cloud_.waiting(), IsEmpty()) << "after " << i << " s";
   }
 }
 
 TEST_F(ChoosingCloudTest, WhatTheCloudForgotIsAskedAgain) {
   Greet(1);
   AnswerCloud();
-  requests_.waiting.clear();  // They are lost.
+  cloud_.TakeWaiting();  // They are lost.
   for (int i = 0; i < 70; ++i) {
     clock_.Advance(absl::Seconds(1));
     Step();
   }
-  EXPECT_THAT(requests_.waiting, testing::Not(IsEmpty()));
+  EXPECT_THAT(cloud_.waiting(), testing::Not(IsEmpty()));
 }
 
 // IPv6, which no server can see on the wire: the NIC's reading is all there is.

@@ -1,7 +1,6 @@
 #include "ipam-server/cloud/static_cloud.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -25,51 +24,96 @@ std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   return text;
 }
 
+StaticCloud::StaticCloud(std::string attachments_file, CloudAnswer answer)
+    : attachments_file_(std::move(attachments_file)),
+      answer_(std::move(answer)),
+      thread_([this] { Run(); }) {}
+
+StaticCloud::~StaticCloud() { Stop(); }
+
+void StaticCloud::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopped_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
 absl::Status StaticCloud::Begin(const std::vector<NicAddresses>& initial) {
-  std::map<NodeKey, NicAddresses> nics;
+  Nics nics;
   for (const NicAddresses& nic : initial) {
     nics[nic.node] = nic;
     std::sort(nics[nic.node].configurations.begin(), nics[nic.node].configurations.end());
   }
-  absl::MutexLock lock(&mutex_);
   RETURN_IF_ERROR(Publish(nics));
+  absl::MutexLock lock(&mutex_);
   nics_ = std::move(nics);
   return absl::OkStatus();
 }
 
-absl::StatusOr<NicAddresses> StaticCloud::Apply(const NicRequest& desired) {
+void StaticCloud::Request(NicRequest desired) {
   absl::MutexLock lock(&mutex_);
-  const auto existing = nics_.find(desired.node);
-  NicAddresses target = desired.Configured();
-  if (existing != nics_.end() && existing->second == target) return target;
-  std::map<NodeKey, NicAddresses> replaced = TakeVmsNamed(desired.node);
-  nics_[desired.node] = target;
-  const absl::Status published = Publish(nics_);
-  if (published.ok()) return target;
-  // What the file does not say has not happened, so a failed publication is taken back.
-  nics_.erase(desired.node);
-  nics_.merge(replaced);
-  return published;
+  const NodeKey node = desired.node;
+  waiting_.insert_or_assign(node, std::move(desired));
 }
 
-// Names are unique here, so a VM with the name of another has replaced it, NIC and all.
-std::map<NodeKey, NicAddresses> StaticCloud::TakeVmsNamed(const NodeKey& node) {
-  std::map<NodeKey, NicAddresses> taken;
-  auto it = nics_.lower_bound({node.name, ""});
-  while (it != nics_.end() && it->first.name == node.name) {
-    taken.insert(nics_.extract(it++));
+void StaticCloud::List(CloudListed listed) {
+  CloudListing listing = absl::UnavailableError("the server stops");
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopped_) {
+      listing.emplace();
+      for (const auto& [node, nic] : nics_) listing->push_back(nic);
+    }
   }
-  return taken;
+  listed(std::move(listing));
 }
 
-absl::StatusOr<std::vector<NicAddresses>> StaticCloud::List() {
-  absl::MutexLock lock(&mutex_);
-  std::vector<NicAddresses> nics;
-  for (const auto& [node, nic] : nics_) nics.push_back(nic);
-  return nics;
+void StaticCloud::Run() {
+  while (true) {
+    std::map<NodeKey, NicRequest> requests;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopped_ || !waiting_.empty();
+      };
+      mutex_.Await(absl::Condition(&ready));
+      if (stopped_) return;
+      requests.swap(waiting_);
+    }
+    CarryOut(requests);
+  }
 }
 
-absl::Status StaticCloud::Publish(const std::map<NodeKey, NicAddresses>& nics) const {
+// What the file does not say has not happened, so it is written before anybody is told.
+void StaticCloud::CarryOut(const std::map<NodeKey, NicRequest>& requests) {
+  Nics before;
+  {
+    absl::MutexLock lock(&mutex_);
+    before = nics_;
+  }
+  Nics nics = before;
+  for (const auto& [node, request] : requests) {
+    // Names are unique here, so a VM with the name of another has replaced it, NIC and all.
+    auto it = nics.lower_bound({node.name, ""});
+    while (it != nics.end() && it->first.name == node.name) it = nics.erase(it);
+    nics[node] = request.Configured();
+  }
+  const absl::Status published = nics == before ? absl::OkStatus() : Publish(nics);
+  if (published.ok()) {
+    absl::MutexLock lock(&mutex_);
+    nics_ = std::move(nics);
+  }
+  for (const auto& [node, request] : requests) {
+    if (published.ok()) {
+      answer_(node, request.Configured());
+    } else {
+      answer_(node, published);
+    }
+  }
+}
+
+absl::Status StaticCloud::Publish(const Nics& nics) const {
   if (attachments_file_.empty()) return absl::OkStatus();
   // The file is not synced: after a power cut the server writes it anew from its store.
   return base::Annotate(

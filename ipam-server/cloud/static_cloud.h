@@ -6,7 +6,7 @@
 
 #include <map>
 #include <string>
-#include <utility>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -19,29 +19,41 @@ namespace spoke::ipam {
 // for each attached address, in address order. Pure.
 std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics);
 
+// A thread of its own writes the file, since a disk may take a while: once for all that waits.
 class StaticCloud final : public Cloud {
  public:
   // `attachments_file`: rewritten whole, by rename, at each change; empty: none. Meant for networks
-  // of up to some thousand addresses.
-  explicit StaticCloud(std::string attachments_file)
-      : attachments_file_(std::move(attachments_file)) {}
+  // of up to some thousand addresses. `answer` is called on the cloud's thread.
+  StaticCloud(std::string attachments_file, CloudAnswer answer);
+  StaticCloud(const StaticCloud&) = delete;
+  StaticCloud& operator=(const StaticCloud&) = delete;
+  ~StaticCloud() override;
 
   // What is attached to begin with is just this; published at once. Before, nothing is touched.
   // Errors: what the file system says about the file; then nothing has changed.
-  absl::Status Begin(const std::vector<NicAddresses>& nics);
-
-  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
-  absl::StatusOr<std::vector<NicAddresses>> List() override;
+  absl::Status Begin(const std::vector<NicAddresses>& nics) override;
+  // Answers what the file system says about the file, to all that waited together: then nothing of
+  // it has happened.
+  void Request(NicRequest desired) override;
+  void List(CloudListed listed) override;
+  absl::Duration listing_period() const override { return absl::Seconds(60); }
   std::string Describe() const override { return "static"; }
+  void Stop() override;
 
  private:
-  std::map<NodeKey, NicAddresses> TakeVmsNamed(const NodeKey& node)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Publish(const std::map<NodeKey, NicAddresses>& nics) const;
+  using Nics = std::map<NodeKey, NicAddresses>;
+
+  void Run();
+  void CarryOut(const std::map<NodeKey, NicRequest>& requests);
+  absl::Status Publish(const Nics& nics) const;
 
   const std::string attachments_file_;
+  const CloudAnswer answer_;
   absl::Mutex mutex_;
-  std::map<NodeKey, NicAddresses> nics_ ABSL_GUARDED_BY(mutex_);
+  Nics nics_ ABSL_GUARDED_BY(mutex_);
+  std::map<NodeKey, NicRequest> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // It stands last, since it uses all of the above.
 };
 
 }  // namespace spoke::ipam

@@ -46,12 +46,12 @@ class DemandTest : public FleetLoopTest {
 
 TEST_F(DemandTest, OneRequestForAllThatWaitInTheLaneOfPodsThatWait) {
   Join();
-  requests_.waiting.clear();
+  cloud_.TakeWaiting();
   const int read = agents_.read_next[1];
   Say(6);
-  ASSERT_THAT(requests_.waiting, SizeIs(1));
-  EXPECT_THAT(requests_.waiting[0].configurations, SizeIs(8));
-  EXPECT_EQ(requests_.waiting[0].lane, CloudLane::kBlocking);
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1));
+  EXPECT_THAT(cloud_.waiting()[0].configurations, SizeIs(8));
+  EXPECT_EQ(cloud_.waiting()[0].lane, CloudLane::kBlocking);
   EXPECT_EQ(CountAddresses(Stored()).attaching, 6U);  // They are written before the cloud is asked.
   EXPECT_EQ(agents_.read_next[1], read + 1);
   EXPECT_THAT(Reasons(), ElementsAre("asked the cloud for 6 addresses of pool default"));
@@ -78,7 +78,7 @@ TEST_F(DemandTest, AForecastFollowsEachDemandAndEachChangeButNotMoreThanOneASeco
                                      "asked the cloud for 6 addresses of pool default"));
   for (int i = 0; i < 5; ++i) Wait(absl::Seconds(1));
   EXPECT_THAT(Reasons(), SizeIs(2));  // There is nothing new.
-  cloud_.FailApply(absl::UnavailableError("throttled"));
+  cloud_.FailRequests(absl::UnavailableError("throttled"));
   AnswerCloud();
   Wait(absl::Seconds(1));
   ASSERT_THAT(Reasons(), SizeIs(3));

@@ -29,6 +29,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       store_(edges.store),
       agents_(edges.agents),
       cloud_(edges.cloud),
+      mailbox_(edges.mailbox),
       clock_(edges.clock),
       log_(edges.log),
       metrics_(edges.metrics),
@@ -37,6 +38,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       heartbeat_(edges.heartbeat),
       on_objects_(edges.on_objects),
       on_node_gone_(edges.on_node_gone),
+      on_writable_(edges.on_writable),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
@@ -49,9 +51,6 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
 
 void FleetLoop::PostHello(SessionId session, node_api::Hello hello, bool instance_proved) {
   mailbox_.Post(HelloEvent{session, std::move(hello), instance_proved});
-}
-void FleetLoop::PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-  mailbox_.Post(AgentEvent(CloudEvent{node, std::move(result)}));
 }
 void FleetLoop::PostListing(std::vector<NicAddresses> nics,
                             std::function<bool(const std::string& instance)> covers) {

@@ -74,7 +74,7 @@ struct FleetView {
   const std::map<NodeKey, Session>& sessions;
   const std::vector<std::string>& problems;
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
-  const CloudRequests& cloud;
+  const Cloud& cloud;
   LoopRates rates;
   absl::Time now;
 };
@@ -86,7 +86,8 @@ class FleetLoop {
   struct Edges {
     Store& store;
     AgentLink& agents;
-    CloudRequests& cloud;  // Its answers come as PostCloudResult().
+    Cloud& cloud;      // It answers to the mailbox: AnswersTo().
+    Mailbox& mailbox;  // This loop's alone, which stops it.
     const os::Clock& clock;
     telemetry::Log& log;
     ServerMetrics* metrics = nullptr;  // nullptr: nobody counts.
@@ -103,6 +104,8 @@ class FleetLoop {
     // Called with each node whose machine the cloud says is gone, or has another VM id now, once
     // that is stored.
     std::function<void(const NodeKey&)> on_node_gone = {};
+    // Called whenever it changes whether anything can be stored; it can until the first call.
+    std::function<void(bool writable)> on_writable = {};
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -114,7 +117,6 @@ class FleetLoop {
   void PostClosed(SessionId session, std::string refused = "") {
     mailbox_.PostClosed(session, std::move(refused));
   }
-  void PostCloudResult(const NodeKey& node, absl::StatusOr<NicAddresses> result);
   void PostListing(std::vector<NicAddresses> nics,
                    std::function<bool(const std::string& instance)> covers);
   void PostQuery(std::function<void(const FleetView&)> query);
@@ -139,11 +141,6 @@ class FleetLoop {
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: as PostAskTraces().
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
-  // Sets what is called on the loop's thread whenever it changes whether anything can be stored.
-  // Call before Run().
-  void SetWritableSink(std::function<void(bool writable)> sink) {
-    writable_sink_ = std::move(sink);
-  }
 
   // Serves until Stop().
   void Run();
@@ -257,7 +254,8 @@ class FleetLoop {
   const ServerSettings settings_;
   Store& store_;
   AgentLink& agents_;
-  CloudRequests& cloud_;
+  Cloud& cloud_;
+  Mailbox& mailbox_;
   const os::Clock& clock_;
   telemetry::Log& log_;
   ServerMetrics* const metrics_;
@@ -266,6 +264,7 @@ class FleetLoop {
   os::Heartbeat* const heartbeat_;
   const std::function<void(const ObjectSet&)> on_objects_;
   const std::function<void(const NodeKey&)> on_node_gone_;
+  const std::function<void(bool)> on_writable_;
 
   // The state owned by the loop's thread.
   ServerState state_;
@@ -284,6 +283,7 @@ class FleetLoop {
   };
   std::map<std::string, RefusedIdentity> not_themselves_;  // Keyed by node.
   std::map<NodeKey, absl::Time> cloud_retries_;
+  std::map<NodeKey, absl::Time> cloud_asked_;  // Since when the cloud owes an answer.
   std::map<std::string, std::string> problems_by_topic_;
   std::vector<std::string> problems_;
   bool problems_listed_ = true;         // `problems_` agrees with the topics.
@@ -312,10 +312,7 @@ class FleetLoop {
   LoopCounters counters_;
   std::deque<std::pair<absl::Time, LoopCounters>> past_counters_;  // One a second, for a minute.
   InventorySink on_inventory_;
-  std::function<void(bool)> writable_sink_;
   uint64_t objects_told_ = 0;  // The version that was told; 0: none yet.
-
-  Mailbox mailbox_;
 };
 
 }  // namespace spoke::ipam

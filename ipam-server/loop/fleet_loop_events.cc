@@ -153,6 +153,9 @@ void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
 
 void FleetLoop::Handle(CloudEvent event, Batch& batch) {
   const std::string topic = "cloud " + event.node.name;
+  if (const auto asked = cloud_asked_.extract(event.node); metrics_ != nullptr && !asked.empty()) {
+    metrics_->CountCloudCall(CloudCall::kApply, event.result.status(), batch.now - asked.mapped());
+  }
   if (!event.result.ok()) {
     cloud_retries_[event.node] = batch.now + kCloudRetryDelay;
     if (!problems_by_topic_.contains(topic)) {

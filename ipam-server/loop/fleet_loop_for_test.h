@@ -37,15 +37,11 @@ class FakeAgents final : public AgentLink {
   std::map<SessionId, absl::Status> closed;
 };
 
-// Keeps the requests; the test lets FakeCloud answer when it wants.
-class HeldRequests final : public CloudRequests {
- public:
-  void Request(NicRequest desired) override { waiting.push_back(std::move(desired)); }
-  std::vector<NicRequest> waiting;
-};
-
 class FleetLoopTest : public testing::Test {
  protected:
+  FleetLoopTest() { cloud_.Hold(); }
+  // A loop's mailbox ends with it.
+  Mailbox& NewMailbox() { return *mailboxes_.emplace_back(std::make_unique<Mailbox>()); }
   std::unique_ptr<FleetLoop> NewLoop() {
     auto loaded = LoadState(store_, settings_, clock_.Now());
     EXPECT_TRUE(loaded.ok()) << loaded.status();
@@ -53,7 +49,8 @@ class FleetLoopTest : public testing::Test {
         settings_, *std::move(loaded),
         FleetLoop::Edges{.store = store_,
                          .agents = agents_,
-                         .cloud = requests_,
+                         .cloud = cloud_,
+                         .mailbox = NewMailbox(),
                          .clock = clock_,
                          .log = log_,
                          .on_node_gone = [this](const NodeKey& node) { gone_.push_back(node); }});
@@ -75,10 +72,7 @@ class FleetLoopTest : public testing::Test {
     Step();
   }
   void AnswerCloud() {
-    const std::vector<NicRequest> requests = std::exchange(requests_.waiting, {});
-    for (const NicRequest& request : requests) {
-      loop_->PostCloudResult(request.node, cloud_.Apply(request));
-    }
+    cloud_.Answer();
     Step();
   }
   NodeRecord Stored() { return *DecodeNode(store_.Get(StoreKeyOf(kNode))->value().value); }
@@ -96,8 +90,11 @@ class FleetLoopTest : public testing::Test {
       .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}}};
   MemoryStore store_;
   FakeAgents agents_;
-  HeldRequests requests_;
-  FakeCloud cloud_;
+  std::vector<std::unique_ptr<Mailbox>> mailboxes_;  // One a loop; the last is the present one's.
+  // It holds what it is asked until AnswerCloud().
+  FakeCloud cloud_{[this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+    AnswersTo (*mailboxes_.back())(node, std::move(result));
+  }};
   os::SimClock clock_;
   testing_support::RecordingLog log_;
   std::vector<NodeKey> gone_;  // The nodes that were told to be gone.

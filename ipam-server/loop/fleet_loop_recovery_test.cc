@@ -28,8 +28,8 @@ class LoopRecoveryTest : public FleetLoopTest {
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     loop_ = std::make_unique<FleetLoop>(
         settings_, *std::move(loaded),
-        FleetLoop::Edges{store_, agents_, requests_, clock_, log_, nullptr, &*witness_});
-    requests_.waiting.clear();
+        FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, nullptr, &*witness_});
+    cloud_.TakeWaiting();
   }
   void GreetWith(SessionId session, std::string token) {
     loop_->PostHello(session, {.node = IdentityOf(kNode), .store_token = std::move(token)});
@@ -69,7 +69,7 @@ TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpok
   GreetWith(1, Ahead(1000));
   EXPECT_EQ(PhaseNow(), "recovering");
   EXPECT_THAT(SentTo<node_api::DesiredState>(1), IsEmpty());
-  EXPECT_THAT(requests_.waiting, IsEmpty());
+  EXPECT_THAT(cloud_.waiting(), IsEmpty());
   const auto asked = SentTo<node_api::InventoryRequest>(1);
   ASSERT_THAT(asked, SizeIs(1));
   clock_.Advance(absl::Hours(24));
@@ -85,7 +85,7 @@ TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpok
   ASSERT_THAT(desired[0].added, SizeIs(1));
   EXPECT_EQ(desired[0].added[0].range.base(), A("10.1.0.77"));
   EXPECT_GT(witness_->Verify(desired[0].store_token)->epoch, 1000U) << "what was shown is old now";
-  EXPECT_FALSE(requests_.waiting.empty());
+  EXPECT_FALSE(cloud_.waiting().empty());
 }
 
 TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
@@ -143,7 +143,7 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   agents_.sent.clear();
   loop_->PostHello(5, {.node = IdentityOf({"fresh", "vm-9"})});
   Step();
-  EXPECT_THAT(requests_.waiting, IsEmpty());
+  EXPECT_THAT(cloud_.waiting(), IsEmpty());
   EXPECT_THAT(SentTo<node_api::DesiredState>(5), IsEmpty());
   GreetWith(6, "");
   clock_.Advance(absl::Seconds(1));

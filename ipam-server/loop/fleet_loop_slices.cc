@@ -166,6 +166,7 @@ void FleetLoop::RequestSome() {
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());
+    cloud_asked_.try_emplace(next.value(), clock_.Now());
     cloud_.Request(std::move(request));
   }
 }

@@ -40,12 +40,10 @@ class SlicesTest : public FleetLoopTest {
       Step();
       ++turns;
       most = std::max(most, store_.Stats().records_written - before);
-      asked_ = std::max(asked_, requests_.waiting.size());
-      more = !requests_.waiting.empty() ||
+      asked_ = std::max(asked_, cloud_.waiting().size());
+      more = !cloud_.waiting().empty() ||
              loop_->mailbox().waiting_agents() + loop_->mailbox().waiting_hellos() > 0;
-      for (const NicRequest& request : std::exchange(requests_.waiting, {})) {
-        loop_->PostCloudResult(request.node, cloud_.Apply(request));
-      }
+      cloud_.Answer();
     }
     return most;
   }
@@ -149,7 +147,8 @@ TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
     for (int turn = 0; turn < 20; ++turn) Step();
   }
   EXPECT_THAT(gone_, ElementsAre(KeyOf(0)));
-  EXPECT_TRUE(std::any_of(requests_.waiting.begin(), requests_.waiting.end(),
+  const std::vector<NicRequest> asked = cloud_.waiting();
+  EXPECT_TRUE(std::any_of(asked.begin(), asked.end(),
                           [&](const NicRequest& nic) { return nic.node == robbed; }));
 }
 
@@ -158,7 +157,7 @@ TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
   ServerMetrics server_metrics(metrics, "1.0.0");
   loop_ = std::make_unique<FleetLoop>(
       settings_, LoadState(store_, settings_, clock_.Now()).value(),
-      FleetLoop::Edges{store_, agents_, requests_, clock_, log_, &server_metrics});
+      FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, &server_metrics});
   GreetAll();
   clock_.Advance(absl::Seconds(11));
   Step();
@@ -167,6 +166,8 @@ TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
   for (int i = 0; i < 10; ++i) Step();
   EXPECT_THAT(metrics.Render(), HasSubstr("spoke_ipam_nodes{mode=\"active\"} 1000\n"));
   EXPECT_THAT(metrics.Render(), HasSubstr("spoke_ipam_connected_nodes 1000\n"));
+  EXPECT_THAT(metrics.Render(),
+              HasSubstr("spoke_ipam_cloud_calls_total{call=\"apply\",result=\"ok\"} 1000\n"));
 }
 
 // A store that can be read when the test allows it.
@@ -203,9 +204,9 @@ class SlowlyRead final : public Store {
 TEST_F(FleetLoopTest, WhileTheStoreIsReadAnewTheLoopTurnsAndShowsNothingThatIsNotStored) {
   SlowlyRead slow(store_);
   Background background;
-  loop_ = std::make_unique<FleetLoop>(
-      settings_, LoadState(slow, settings_, clock_.Now()).value(),
-      FleetLoop::Edges{slow, agents_, requests_, clock_, log_, nullptr, nullptr, &background});
+  loop_ = std::make_unique<FleetLoop>(settings_, LoadState(slow, settings_, clock_.Now()).value(),
+                                      FleetLoop::Edges{slow, agents_, cloud_, NewMailbox(), clock_,
+                                                       log_, nullptr, nullptr, &background});
   Greet(1);
   AnswerCloud();
   slow.Hold();
@@ -240,9 +241,10 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
   Greet(1);
   AnswerCloud();
   Background background;
-  loop_ = std::make_unique<FleetLoop>(
-      settings_, LoadState(store_, settings_, clock_.Now()).value(),
-      FleetLoop::Edges{store_, agents_, requests_, clock_, log_, nullptr, nullptr, &background});
+  loop_ =
+      std::make_unique<FleetLoop>(settings_, LoadState(store_, settings_, clock_.Now()).value(),
+                                  FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_,
+                                                   log_, nullptr, nullptr, &background});
   Greet(2);
   store_.FailNextCommits(1, absl::ResourceExhaustedError("disk full"));
   store_.FailReads(absl::UnavailableError("disk gone"));

@@ -130,7 +130,7 @@ void FleetLoop::TryToRecover(Batch& batch) {
 void FleetLoop::SetWritable(bool writable) {
   if (writable_ == writable) return;
   writable_ = writable;
-  if (writable_sink_) writable_sink_(writable);
+  if (on_writable_) on_writable_(writable);
 }
 
 }  // namespace spoke::ipam

@@ -7,7 +7,6 @@
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/ledger/hello_for_test.h"
-#include "ipam-server/loop/attach_job.h"
 #include "ipam-server/loop/fleet_loop_for_test.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/policy_file.h"
@@ -114,21 +113,22 @@ TEST_F(FleetLoopTest, AClockThatIsSetByADayStopsNothing) {
     const os::SteadyClock steady(clock_, uptime);
     auto loaded = LoadState(store_, settings_, steady.Now());
     ASSERT_TRUE(loaded.ok());
-    loop_ = std::make_unique<FleetLoop>(settings_, *std::move(loaded),
-                                        FleetLoop::Edges{store_, agents_, requests_, steady, log_});
-    requests_.waiting.clear();
+    loop_ = std::make_unique<FleetLoop>(
+        settings_, *std::move(loaded),
+        FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), steady, log_});
+    cloud_.TakeWaiting();
     Greet(1);
-    cloud_.FailApply(absl::UnavailableError("throttled"));
-    loop_->PostCloudResult(kNode, absl::UnavailableError("throttled"));
+    cloud_.FailRequests(absl::UnavailableError("throttled"));
+    AnswersTo (*mailboxes_.back())(kNode, absl::UnavailableError("throttled"));
     Step();
-    requests_.waiting.clear();
+    cloud_.TakeWaiting();
     clock_.Advance(set);
     uptime.Advance(absl::Seconds(4));
     Step();
-    EXPECT_TRUE(requests_.waiting.empty()) << "not before its time";
+    EXPECT_TRUE(cloud_.waiting().empty()) << "not before its time";
     uptime.Advance(absl::Seconds(2));
     Step();
-    EXPECT_EQ(requests_.waiting.size(), 1U) << "the cloud is asked again";
+    EXPECT_EQ(cloud_.waiting().size(), 1U) << "the cloud is asked again";
     store_.FailCommits(absl::ResourceExhaustedError("disk full"));
     Greet(2);
     clock_.Advance(set);
@@ -304,14 +304,14 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
 
 TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
   Greet(1);
-  cloud_.FailApply(absl::UnavailableError("throttled"));
+  cloud_.FailRequests(absl::UnavailableError("throttled"));
   AnswerCloud();
-  EXPECT_TRUE(requests_.waiting.empty());
+  EXPECT_TRUE(cloud_.waiting().empty());
   clock_.Advance(absl::Seconds(6));
   Step();
-  ASSERT_EQ(requests_.waiting.size(), 1U);
+  ASSERT_EQ(cloud_.waiting().size(), 1U);
   AnswerCloud();
-  cloud_.FailApply(absl::OkStatus());
+  cloud_.FailRequests(absl::OkStatus());
   clock_.Advance(absl::Seconds(6));
   Step();
   AnswerCloud();
@@ -329,7 +329,7 @@ TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
   clock_.Advance(absl::Seconds(6));
   Step();
   Step();
-  ASSERT_EQ(requests_.waiting.size(), 1U);
+  ASSERT_EQ(cloud_.waiting().size(), 1U);
   AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).available, 2U);
 }
@@ -556,20 +556,6 @@ TEST_F(FleetLoopTest, AcksAreKeptWithinWhatWasSent) {
   loop_->PostQuery([&](const FleetView& view) { acked = view.sessions.at(kNode).acked_version; });
   Step();
   EXPECT_EQ(acked, 1U);
-}
-
-TEST(AttachJob, AnswersOnItsOwnThreadAndReplacesWhatWaits) {
-  FakeCloud cloud;
-  absl::Notification answered;
-  absl::StatusOr<NicAddresses> result;
-  AttachJob job(cloud, [&](const NodeKey&, absl::StatusOr<NicAddresses> answer) {
-    result = std::move(answer);
-    answered.Notify();
-  });
-  job.Request({.node = kNode, .configurations = {{"spoke-1", ip::Prefix::Host(A("10.1.0.4"))}}});
-  answered.WaitForNotification();
-  ASSERT_TRUE(result.ok());
-  EXPECT_EQ(result->configurations.size(), 1U);
 }
 
 }  // namespace

@@ -174,4 +174,10 @@ size_t Mailbox::waiting_hellos() const {
   return hellos_.size();
 }
 
+CloudAnswer AnswersTo(Mailbox& mailbox) {
+  return [&mailbox](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
+    mailbox.Post(AgentEvent(CloudEvent{node, std::move(result)}));
+  };
+}
+
 }  // namespace spoke::ipam

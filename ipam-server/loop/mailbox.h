@@ -186,4 +186,7 @@ class Mailbox {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+// Returns what posts a cloud's answers to `mailbox`, which it borrows.
+CloudAnswer AnswersTo(Mailbox& mailbox);
+
 }  // namespace spoke::ipam

@@ -17,7 +17,6 @@
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/dns/fake_resolver.h"
-#include "ipam-server/loop/attach_job.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/session/node_service.h"
@@ -46,7 +45,6 @@ class ServicesTest : public testing::Test {
     loop_.Stop();
     thread_.join();
     budgets_.Stop();
-    attach_job_.reset();  // It stops before the loop goes: it may have an answer on the way.
   }
 
   using Stream = grpc::ClientReaderWriter<v1::AgentMessage, v1::ServerMessage>;
@@ -86,7 +84,8 @@ class ServicesTest : public testing::Test {
   const testing_support::TempDir dir_;
   const std::string address_ = "unix:" + dir_.File("server.sock");
   MemoryStore store_;
-  FakeCloud cloud_;
+  Mailbox mailbox_;
+  FakeCloud cloud_{AnswersTo(mailbox_)};
   os::SimClock clock_;
   TrafficBook traffic_{clock_, nullptr};
   FakeResolver resolver_;
@@ -99,10 +98,6 @@ class ServicesTest : public testing::Test {
       Revocations::Open(store_, clock_, [this](SessionId session, const absl::Status& why) {
         streams_.Cut(session, why);
       }).value();
-  std::unique_ptr<AttachJob> attach_job_ = std::make_unique<AttachJob>(
-      cloud_, [this](const NodeKey& node, absl::StatusOr<NicAddresses> result) {
-        loop_.PostCloudResult(node, std::move(result));
-      });
   const ServerSettings settings_{
       .pools = {{.name = "default", .cidr = ip::Prefix::Parse("10.1.0.0/24").value()}},
       .fleet = {.target = {.min = 2, .batch = 2, .spare = 0.5, .max = 8}},
@@ -112,7 +107,8 @@ class ServicesTest : public testing::Test {
                   LoadState(store_, settings_, clock_.Now()).value(),
                   {.store = store_,
                    .agents = streams_,
-                   .cloud = *attach_job_,
+                   .cloud = cloud_,
+                   .mailbox = mailbox_,
                    .clock = clock_,
                    .log = events_,
                    .on_objects =

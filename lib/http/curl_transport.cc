@@ -29,10 +29,18 @@ struct CurlListDeleter {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
 };
 
+using SteadyClock = std::chrono::steady_clock;
+
+SteadyClock::time_point After(absl::Duration duration) {
+  if (duration == absl::InfiniteDuration()) return SteadyClock::time_point::max();
+  return SteadyClock::now() + absl::ToChronoNanoseconds(duration);
+}
+
 // A call, whose address must not change while libcurl has the handle.
 class CurlCall {
  public:
-  CurlCall(uint64_t id, Request request) : id_(id), request_(std::move(request)) {}
+  CurlCall(uint64_t id, Request request)
+      : id_(id), request_(std::move(request)), leave_by_(After(request_.send_within)) {}
   CurlCall(const CurlCall&) = delete;
   CurlCall& operator=(const CurlCall&) = delete;
 
@@ -41,6 +49,11 @@ class CurlCall {
   absl::Status Prepare(const CurlOptions& options, absl::Duration timeout);
   // Returns what the call came to; takes the response out.
   absl::StatusOr<Response> Finish(CURLcode code);
+  // Returns when to give the call up unless the whole request has left; the latest time: it has, or
+  // may take as long as it likes.
+  SteadyClock::time_point LeaveBy() const;
+  // Returns what the call came to, whose time to leave is over.
+  absl::Status Late() const;
 
   uint64_t id() const { return id_; }
   CURL* handle() const { return handle_.get(); }
@@ -54,9 +67,11 @@ class CurlCall {
   void PrepareTls(const CurlOptions& options);
   void PrepareProxy(const CurlOptions& options);
   absl::Status ErrorOf(CURLcode code) const;
+  curl_off_t Info(CURLINFO info) const;
 
   const uint64_t id_;
   const Request request_;
+  const SteadyClock::time_point leave_by_;
   std::unique_ptr<CURL, CurlEasyDeleter> handle_;
   std::unique_ptr<curl_slist, CurlListDeleter> headers_;
   Response response_;
@@ -125,8 +140,6 @@ bool IsTlsRefusal(CURLcode code, std::string_view text) {
       return false;
   }
 }
-
-using SteadyClock = std::chrono::steady_clock;
 
 struct CurlMultiDeleter {
   void operator()(CURLM* multi) const { static_cast<void>(curl_multi_cleanup(multi)); }
@@ -306,8 +319,7 @@ absl::Status CurlCall::ErrorOf(CURLcode code) const {
     return absl::FailedPreconditionError(fmt::format("no trust over TLS: {}", text));
   }
   // As long as it is not ready to send, nothing can have happened.
-  curl_off_t ready_us = 0;
-  curl_easy_getinfo(handle_.get(), CURLINFO_PRETRANSFER_TIME_T, &ready_us);
+  const curl_off_t ready_us = Info(CURLINFO_PRETRANSFER_TIME_T);
   switch (code) {
     case CURLE_OPERATION_TIMEDOUT:
       return ready_us == 0 ? absl::UnavailableError(fmt::format("not reached: {}", text))
@@ -321,6 +333,30 @@ absl::Status CurlCall::ErrorOf(CURLcode code) const {
     default:
       return absl::UnavailableError(text);
   }
+}
+
+// Returns 0 for a call that libcurl has not seen yet.
+curl_off_t CurlCall::Info(CURLINFO info) const {
+  curl_off_t value = 0;
+  if (handle_ != nullptr) curl_easy_getinfo(handle_.get(), info, &value);
+  return value;
+}
+
+SteadyClock::time_point CurlCall::LeaveBy() const {
+  constexpr auto kNever = SteadyClock::time_point::max();
+  if (leave_by_ == kNever || Info(CURLINFO_PRETRANSFER_TIME_T) == 0) return leave_by_;
+  const auto left = static_cast<size_t>(Info(CURLINFO_SIZE_UPLOAD_T));
+  return left >= request_.body.size() ? kNever : leave_by_;
+}
+
+absl::Status CurlCall::Late() const {
+  const std::string target = Target(request_);
+  if (Info(CURLINFO_PRETRANSFER_TIME_T) == 0) {
+    return absl::UnavailableError(fmt::format("{}: not sent in its time to leave", target));
+  }
+  return absl::DeadlineExceededError(fmt::format("{}: {} of {} bytes had left in its time to leave",
+                                                 target, Info(CURLINFO_SIZE_UPLOAD_T),
+                                                 request_.body.size()));
 }
 
 class CurlTransport::Impl {
@@ -346,13 +382,15 @@ class CurlTransport::Impl {
                                     fmt::format("{} HTTP calls wait already", waiting_.size()))});
       return;
     }
-    waiting_.push_back({std::make_unique<CurlCall>(id, std::move(request)),
-                        SteadyClock::now() + absl::ToChronoNanoseconds(timeout)});
+    waiting_.push_back({std::make_unique<CurlCall>(id, std::move(request)), After(timeout)});
   }
 
   std::vector<Completion> Wait(absl::Duration wait) {
-    const auto until = SteadyClock::now() + absl::ToChronoNanoseconds(wait);
+    const auto until = After(wait);
     for (;;) {
+      // This comes right before libcurl may send: a program that was stopped meanwhile sends
+      // nothing that it should not any more.
+      const auto leave_by = GiveUpLate(SteadyClock::now());
       Start();
       Perform();
       const auto now = SteadyClock::now();
@@ -360,7 +398,8 @@ class CurlTransport::Impl {
       // is.
       const bool woken = woken_.exchange(false);
       if (woken || !completed_.empty() || now >= until) return std::exchange(completed_, {});
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+      const auto end = std::max(now, std::min(until, leave_by));
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - now).count();
       constexpr int64_t kLongestPoll = 60000;
       curl_multi_poll(multi_.get(), nullptr, 0,
                       static_cast<int>(std::min<int64_t>(left, kLongestPoll)), nullptr);
@@ -377,6 +416,31 @@ class CurlTransport::Impl {
     std::unique_ptr<CurlCall> call;
     SteadyClock::time_point deadline;
   };
+
+  // Gives up the calls that have not left in full in their time. Returns when to look again.
+  SteadyClock::time_point GiveUpLate(SteadyClock::time_point now) {
+    auto next = SteadyClock::time_point::max();
+    const auto is_late = [&](const CurlCall& call) {
+      const auto leave_by = call.LeaveBy();
+      if (leave_by > now) next = std::min(next, leave_by);
+      return leave_by <= now;
+    };
+    std::erase_if(waiting_, [&](const Waiting& waiting) {
+      const bool late = is_late(*waiting.call);
+      if (late) completed_.push_back({waiting.call->id(), waiting.call->Late()});
+      return late;
+    });
+    for (auto it = running_.begin(); it != running_.end();) {
+      if (!is_late(*it->second)) {
+        ++it;
+        continue;
+      }
+      completed_.push_back({it->second->id(), it->second->Late()});
+      curl_multi_remove_handle(multi_.get(), it->first);
+      it = running_.erase(it);
+    }
+    return next;
+  }
 
   // Starts as many calls as there may be. Those whose time is over have never been sent.
   void Start() {

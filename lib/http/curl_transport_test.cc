@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "lib/os/unique_fd.h"
 #include "tests/support/temp_dir.h"
@@ -319,6 +321,50 @@ TEST(CurlTransport, GivesUpOnAnAnswerThatStalls) {
       Fetch({"GET", server.Url(), {}, ""}, kPatience, {.stall_timeout = absl::Seconds(1)});
   over = true;
   EXPECT_EQ(CodeOf(response), "DEADLINE_EXCEEDED") << response.status();
+}
+
+TEST(CurlTransport, WhatCannotLeaveInItsTimeIsGivenUpAndNotSent) {
+  absl::Notification over;
+  RawServer busy([&](int /*connection*/) { over.WaitForNotification(); });
+  CurlTransport transport({.max_connections = 1});
+  transport.Send(1, {.url = busy.Url()}, kPatience);
+  EXPECT_TRUE(transport.Wait(absl::Milliseconds(50)).empty());
+  Request write{.method = "PUT", .url = busy.Url(), .headers = {}, .body = "write"};
+  write.send_within = absl::Milliseconds(50);
+  transport.Send(2, write, kPatience);
+  const auto done = WaitFor(transport, 1);
+  over.Notify();
+  ASSERT_EQ(done.count(2), 1U);
+  EXPECT_EQ(CodeOf(done.at(2)), "UNAVAILABLE");
+  EXPECT_NE(std::string(done.at(2).status().message()).find("not sent"), std::string::npos);
+}
+
+TEST(CurlTransport, WhatLeavesOnlyInPartInItsTimeMayHaveHappened) {
+  absl::Notification over;
+  RawServer server([&](int /*connection*/) { over.WaitForNotification(); });
+  CurlTransport transport({});
+  Request write{.method = "PUT", .url = server.Url(), .headers = {}};
+  write.body.resize(size_t{64} << 20U);
+  write.send_within = absl::Milliseconds(200);
+  transport.Send(1, write, kPatience);
+  const auto done = WaitFor(transport, 1);
+  over.Notify();
+  ASSERT_EQ(done.count(1), 1U);
+  EXPECT_EQ(CodeOf(done.at(1)), "DEADLINE_EXCEEDED");
+}
+
+TEST(CurlTransport, AnAnswerMayTakeLongerThanTheTimeToLeave) {
+  RawServer server([](int connection) {
+    absl::SleepFor(absl::Milliseconds(300));
+    Say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  });
+  CurlTransport transport({});
+  Request write{.method = "PUT", .url = server.Url(), .headers = {}, .body = "write"};
+  write.send_within = absl::Milliseconds(100);
+  transport.Send(1, write, kPatience);
+  const auto done = WaitFor(transport, 1);
+  ASSERT_EQ(done.count(1), 1U);
+  EXPECT_TRUE(done.at(1).ok()) << done.at(1).status();
 }
 
 TEST(CurlTransport, DoesNotSendWhatCouldBeAnotherRequest) {

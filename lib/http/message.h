@@ -46,6 +46,9 @@ struct Request {
   std::string url;
   Headers headers;
   std::string body;
+  // The time in which it has to leave in full, from when it is handed over to be sent. What has not
+  // left by then is given up; the answer may take longer.
+  absl::Duration send_within = absl::InfiniteDuration();
 
   bool operator==(const Request&) const = default;
 };

@@ -14,7 +14,8 @@ namespace spoke::http {
 struct Completion {
   uint64_t id = 0;
   // The response, which may be an error of HTTP's own (404, 500). Errors:
-  // kDeadlineExceeded: no answer in time, or none that moved on; it may have happened.
+  // kDeadlineExceeded: no answer in time, or none that moved on, or the request had left only in
+  //   part when its time to leave was over; it may have happened.
   // kUnavailable: not reached, refused, reset, or cut short; it may have happened unless not
   //   reached, and may be sent again as far as the request allows.
   // kFailedPrecondition: TLS does not trust the other side, or it not us; the text says why.
@@ -30,7 +31,8 @@ class Transport {
 
   // Starts a call and returns at once; its completion, an error too, comes from Wait(). `id` is the
   // caller's, and unique among the calls under way. `timeout` counts from now, waiting for its turn
-  // included: a call that never got one completes when others make room.
+  // included: a call that never got one completes when others make room, or with the end of
+  // Request::send_within.
   virtual void Send(uint64_t id, Request request, absl::Duration timeout) = 0;
 
   // Returns what has completed, as soon as anything has, or Wake() was called, or `wait` is over:

@@ -10,8 +10,9 @@
 #include <utility>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
-#include "ipam-server/cloud/testing/choosing_cloud_contract.h"
+#include "ipam-server/cloud/testing/cloud_contract.h"
 #include "tests/azure-sim/arm_model.h"
 #include "tests/azure/machine_world.h"
 
@@ -33,7 +34,7 @@ class SimTransport final : public http::Transport {
       completed_.push_back({id, TokenAnswer()});
       return;
     }
-    if (on_send_) on_send_();
+    if (on_send_) on_send_(request);
     const auto token = request.headers.Find("Authorization");
     EXPECT_TRUE(token.has_value());
     http::Response response = arm_.Handle(request, clock_.Now());
@@ -59,7 +60,9 @@ class SimTransport final : public http::Transport {
   void set_no_tokens() { no_tokens_ = true; }
   void set_refuse(std::string token) { refuse_token_ = std::move(token); }
   // Called in the cloud's thread, while its machine is at work.
-  void set_on_send(std::function<void()> on_send) { on_send_ = std::move(on_send); }
+  void set_on_send(std::function<void(const http::Request&)> on_send) {
+    on_send_ = std::move(on_send);
+  }
 
  private:
   http::Response TokenAnswer() {
@@ -75,7 +78,7 @@ class SimTransport final : public http::Transport {
   os::SimClock& clock_;
   std::vector<http::Completion> completed_;
   std::string refuse_token_;
-  std::function<void()> on_send_;
+  std::function<void(const http::Request&)> on_send_;
   bool no_tokens_ = false;
   int tokens_ = 0;
   absl::Mutex mutex_;
@@ -109,19 +112,23 @@ class SimAzure {
   SimTransport& transport() { return *transport_; }
   azure_sim::ArmModel& arm() { return *arm_; }
   const NoLog& log() const { return log_; }
+  void set_leads(bool leads) { leads_ = leads; }
 
-  std::unique_ptr<AzureCloud> Start(AzureCloud::Answer answer = [](auto&&...) {}) {
+  std::unique_ptr<AzureCloud> Start(CloudAnswer answer) {
     Settings settings;
+    settings.blocks_on_scale_sets = true;
     settings.endpoints.resource_manager = "https://management.azure.com";
     settings.endpoints.authority = "https://login.microsoftonline.com";
     settings.identities.resize(1);
     settings.scale_sets = {kSetId};
     return std::make_unique<AzureCloud>(
         settings,
-        AzureCloud::World{.transport = std::move(transport_),
-                          .clock = clock_,
-                          .read_file = [](const std::string&) { return std::string("secret"); },
-                          .log = log_},
+        AzureCloud::World{
+            .transport = std::move(transport_),
+            .clock = clock_,
+            .read_file = [](const std::string&) { return std::string("secret"); },
+            .log = log_,
+            .write_margin = [this] { return leads_ ? absl::Seconds(3) : absl::ZeroDuration(); }},
         std::move(answer));
   }
   NicAddresses VmOf(int number) {
@@ -145,32 +152,50 @@ class SimAzure {
   std::unique_ptr<azure_sim::ArmModel> arm_;
   std::unique_ptr<SimTransport> transport_;
   NoLog log_;
+  std::atomic<bool> leads_ = true;
 };
 
-// A cloud that brings its Azure along, for the contract.
-class OwnedCloud final : public Cloud {
- public:
-  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override {
-    return cloud_->Apply(desired);
-  }
-  absl::StatusOr<std::vector<NicAddresses>> List() override { return cloud_->List(); }
-  bool ChoosesAddresses() const override { return cloud_->ChoosesAddresses(); }
-  std::string Describe() const override { return cloud_->Describe(); }
+// A cloud with its Azure, for the contract.
+struct OwnedCloud {
+  explicit OwnedCloud(CloudAnswer answer) : cloud(azure.Start(std::move(answer))) {}
 
- private:
-  SimAzure azure_{2};
-  const std::unique_ptr<AzureCloud> cloud_ = azure_.Start();
+  SimAzure azure{2};
+  const std::unique_ptr<AzureCloud> cloud;
 };
 
-INSTANTIATE_TEST_SUITE_P(Azure, ChoosingCloudContract,
-                         testing::Values(ChoosingCloudFactory{
-                             "Azure", [] { return std::make_unique<OwnedCloud>(); },
+INSTANTIATE_TEST_SUITE_P(Azure, CloudContract,
+                         testing::Values(CloudFactory{
+                             "Azure",
+                             [](CloudAnswer answer) {
+                               auto owned = std::make_shared<OwnedCloud>(std::move(answer));
+                               // The Azure lives as long as whoever has the cloud.
+                               return std::shared_ptr<Cloud>(owned, owned->cloud.get());
+                             },
                              [] {
                                // One seed makes the same VMs each time.
                                SimAzure azure(2);
                                return std::vector{azure.VmOf(0), azure.VmOf(1)};
                              }}),
                          [](const auto& test) { return test.param.name; });
+
+// Keeps the answer to the one request of a test.
+class OneAnswer {
+ public:
+  CloudAnswer Sink() {
+    return [this](const NodeKey& /*node*/, absl::StatusOr<NicAddresses> result) {
+      result_ = std::move(result);
+      done_.Notify();
+    };
+  }
+  const absl::StatusOr<NicAddresses>& Wait() {
+    done_.WaitForNotification();
+    return result_;
+  }
+
+ private:
+  absl::Notification done_;
+  absl::StatusOr<NicAddresses> result_;
+};
 
 TEST(AzureCloud, AnswersRequestsThroughTheCallback) {
   SimAzure azure(20);
@@ -199,7 +224,7 @@ TEST(AzureCloud, NeitherAsksNorForecastsWaitForTheMachine) {
   std::unique_ptr<AzureCloud> cloud;
   std::vector<std::optional<CloudForecast>> told;  // The forecasts of the first, at each call.
   std::optional<CloudForecast> at_once;  // The forecast of the second, when it was asked for.
-  azure.transport().set_on_send([&] {
+  azure.transport().set_on_send([&](const http::Request& /*request*/) {
     if (!at_once) {
       cloud->Request(second);
       at_once = cloud->ForecastOf(second.node);
@@ -230,36 +255,73 @@ TEST(AzureCloud, NeitherAsksNorForecastsWaitForTheMachine) {
 TEST(AzureCloud, ARefusedTokenIsReplaced) {
   SimAzure azure(1);
   azure.transport().set_refuse("Bearer t1");
-  auto cloud = azure.Start();
-  const auto nic = cloud->Apply(azure.Ask(0, {"spoke-a"}));
+  OneAnswer answer;
+  auto cloud = azure.Start(answer.Sink());
+  cloud->Request(azure.Ask(0, {"spoke-a"}));
+  const auto& nic = answer.Wait();
   ASSERT_TRUE(nic.ok()) << nic.status();
 }
 
 TEST(AzureCloud, WithoutATokenItSaysWhy) {
   SimAzure azure(1);
   azure.transport().set_no_tokens();
-  auto cloud = azure.Start();
-  const auto nic = cloud->Apply(azure.Ask(0, {"spoke-a"}));
+  OneAnswer answer;
+  auto cloud = azure.Start(answer.Sink());
+  cloud->Request(azure.Ask(0, {"spoke-a"}));
+  const auto& nic = answer.Wait();
   EXPECT_EQ(nic.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(nic.status().message()), HasSubstr("no token"));
   EXPECT_THAT(azure.log().events(), testing::Contains("azure_token_failed"));
 }
 
+TEST(AzureCloud, WritesOnlyWhileTheLeadershipLasts) {
+  SimAzure azure(2);
+  azure.set_leads(false);
+  absl::Notification looked;
+  absl::Notification changed;
+  std::atomic<bool> led = false;
+  azure.transport().set_on_send([&](const http::Request& request) {
+    if (request.method == "PUT") {
+      EXPECT_TRUE(led);
+      EXPECT_EQ(request.send_within, kWriteLeaves);
+    }
+  });
+  auto cloud = azure.Start([&](const NodeKey& node, const absl::StatusOr<NicAddresses>& result) {
+    EXPECT_TRUE(result.ok()) << result.status();
+    (node.name == "node0" ? changed : looked).Notify();
+  });
+  cloud->Request(azure.Ask(0, {"spoke-a"}));
+  cloud->Request(azure.Ask(1, {}));
+  looked.WaitForNotification();
+  absl::Notification listed;
+  cloud->List([&](const CloudListing& listing) {
+    EXPECT_TRUE(listing.ok()) << listing.status();
+    listed.Notify();
+  });
+  listed.WaitForNotification();
+  EXPECT_FALSE(changed.HasBeenNotified());
+  led = true;
+  azure.set_leads(true);
+  changed.WaitForNotification();
+  cloud->Stop();
+}
+
 TEST(AzureCloud, StopsWhileRequestsAreUnderWay) {
   for (int round = 0; round < 20; ++round) {
     SimAzure azure(5);
-    auto cloud = azure.Start();
+    auto cloud = azure.Start([](const NodeKey&, const absl::StatusOr<NicAddresses>&) {});
     for (int i = 0; i < 5; ++i) cloud->Request(azure.Ask(i, {"spoke-a"}));
-    std::thread lister([&] {
-      const auto listing = cloud->List();
+    std::atomic<int> told = 0;
+    cloud->List([&](const CloudListing& listing) {
+      ++told;
       if (!listing.ok()) {
         EXPECT_THAT(std::string(listing.status().message()), HasSubstr("stops"));
       }
     });
     if (round % 2 == 0) absl::SleepFor(absl::Milliseconds(round));
     cloud->ForecastOf({"node0", "vm0"});
-    lister.join();
     cloud.reset();
+    EXPECT_EQ(told, 1);
   }
 }
 

@@ -36,8 +36,19 @@ class AzureStateWorld {
     model_ = *std::move(model);
     settings.endpoints.resource_manager = "https://management.azure.com";
     for (const auto& set : spec.scale_sets) settings.scale_sets.push_back(set.id());
-    machine_ = std::make_unique<AzureState>(settings, seed);
+    settings_ = std::move(settings);
+    machine_ = std::make_unique<AzureState>(settings_, seed);
   }
+
+  // The process is gone with all that it knew, and another one begins. What was sent was sent.
+  void Restart() {
+    machine_ = std::make_unique<AzureState>(settings_, /*seed=*/2);
+    coming_.clear();
+    answers_.clear();
+    listings_.clear();
+  }
+  // How long nobody else may write, from each moment on.
+  void set_write_margin(absl::Duration margin) { write_margin_ = margin; }
 
   azure_sim::ArmModel& arm() { return *model_; }
   AzureState& machine() { return *machine_; }
@@ -145,7 +156,7 @@ class AzureStateWorld {
 
  private:
   void Send() {
-    for (MachineCall& call : machine_->Next(now_)) {
+    for (MachineCall& call : machine_->Next(now_, write_margin_)) {
       const std::string token =
           azure_sim::FormatToken({.principal = fmt::format("principal{}", call.principal),
                                   .issued = absl::UnixEpoch(),
@@ -182,6 +193,8 @@ class AzureStateWorld {
 
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   absl::Duration latency_ = absl::Milliseconds(150);
+  absl::Duration write_margin_ = absl::InfiniteDuration();
+  Settings settings_;
   std::unique_ptr<azure_sim::ArmModel> model_;
   std::unique_ptr<AzureState> machine_;
   Intercept intercept_;

@@ -17,9 +17,6 @@ constexpr uint64_t kTokenCall = uint64_t{1} << 63U;
 constexpr absl::Duration kTokenTimeout = absl::Seconds(30);
 // The time after which calls fail without any token: until then they wait for the first one.
 constexpr absl::Duration kTokenPatience = absl::Seconds(30);
-// How long Apply() and List() wait: whoever calls them has a thread blocked.
-constexpr absl::Duration kMostApply = absl::Minutes(15);
-constexpr absl::Duration kMostListing = absl::Minutes(10);
 // The least pause of the thread, which must not spin whatever is decided.
 constexpr absl::Duration kShortestWait = absl::Milliseconds(1);
 constexpr int kUnauthorized = 401;
@@ -32,7 +29,7 @@ CloudForecast NotLookedAt(const NicRequest& request, absl::Time now) {
 
 }  // namespace
 
-AzureCloud::AzureCloud(Settings settings, World world, Answer answer)
+AzureCloud::AzureCloud(Settings settings, World world, CloudAnswer answer)
     : settings_(std::move(settings)),
       world_(std::move(world)),
       answer_(std::move(answer)),
@@ -54,10 +51,12 @@ void AzureCloud::Stop() {
   }
   world_.transport->Wake();
   if (thread_.joinable()) thread_.join();
-  const auto nobody_waits = [this]()
-                                ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_ == 0; };
-  absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(&nobody_waits));
+  std::deque<CloudListed> listings;
+  {
+    absl::MutexLock lock(&mutex_);
+    listings.swap(listings_);
+  }
+  for (const CloudListed& listed : listings) listed(absl::UnavailableError("the server stops"));
 }
 
 std::string AzureCloud::Describe() const {
@@ -73,14 +72,11 @@ MachineCounts AzureCloud::counts() const {
 void AzureCloud::Request(NicRequest desired) {
   {
     absl::MutexLock lock(&mutex_);
-    Enqueue(std::move(desired));
+    if (stopped_) return;
+    forecasts_.try_emplace(desired.node, NotLookedAt(desired, world_.clock.Now()));
+    inbox_.push_back(std::move(desired));
   }
   world_.transport->Wake();
-}
-
-void AzureCloud::Enqueue(NicRequest request) {
-  forecasts_.try_emplace(request.node, NotLookedAt(request, world_.clock.Now()));
-  inbox_.push_back(std::move(request));
 }
 
 std::optional<CloudForecast> AzureCloud::ForecastOf(const NodeKey& node) const {
@@ -89,53 +85,16 @@ std::optional<CloudForecast> AzureCloud::ForecastOf(const NodeKey& node) const {
   return forecast == forecasts_.end() ? std::nullopt : std::optional(forecast->second);
 }
 
-absl::StatusOr<NicAddresses> AzureCloud::Apply(const NicRequest& desired) {
-  auto slot = std::make_shared<std::optional<absl::StatusOr<NicAddresses>>>();
-  absl::MutexLock lock(&mutex_);
-  ++waiting_;
-  const auto turn = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || !applying_.contains(desired.node);
-  };
-  mutex_.Await(absl::Condition(&turn));
-  if (!stopped_) {
-    applying_.insert(desired.node);
-    applied_[desired.node] = slot;
-    Enqueue(desired);
-    world_.transport->Wake();
-    const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return stopped_ || slot->has_value();
-    };
-    mutex_.AwaitWithTimeout(absl::Condition(&done), kMostApply);
-    applying_.erase(desired.node);
-    applied_.erase(desired.node);
-  }
-  --waiting_;
-  if (slot->has_value()) return **slot;
-  if (stopped_) return absl::UnavailableError("the server stops");
-  return absl::DeadlineExceededError("Azure has not done it in time");
-}
-
-absl::StatusOr<std::vector<NicAddresses>> AzureCloud::List() {
-  auto slot = std::make_shared<std::optional<Listing>>();
-  absl::MutexLock lock(&mutex_);
-  ++waiting_;
-  ++listings_asked_;
-  listings_.push_back(slot);
-  world_.transport->Wake();
-  const auto done = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || slot->has_value();
-  };
-  mutex_.AwaitWithTimeout(absl::Condition(&done), kMostListing);
-  --waiting_;
-  if (slot->has_value()) {
-    if ((*slot)->ok()) {
-      for (const NicAddresses& nic : ***slot) {
-        if (!InOurSets(nic.instance)) listed_.insert(nic.instance);
-      }
+void AzureCloud::List(CloudListed listed) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopped_) {
+      ++listings_asked_;
+      listings_.push_back(std::exchange(listed, nullptr));
     }
-    return **slot;
   }
-  return absl::UnavailableError(stopped_ ? "the server stops" : "Azure has not listed all in time");
+  if (listed != nullptr) return listed(absl::UnavailableError("the server stops"));
+  world_.transport->Wake();
 }
 
 bool AzureCloud::InOurSets(const std::string& instance) const {
@@ -236,8 +195,9 @@ void AzureCloud::SendCalls(absl::Time now) {
   } else if (now - without_token_since_ < kTokenPatience) {
     return;
   }
+  const absl::Duration write_margin = world_.write_margin();
   absl::MutexLock lock(&machine_mutex_);
-  for (MachineCall& call : machine_.Next(now)) {
+  for (MachineCall& call : machine_.Next(now, write_margin)) {
     forecasts_stale_ = true;
     auto token = TokenFor(call.principal, now);
     if (!token.ok()) {
@@ -266,30 +226,36 @@ void AzureCloud::OnCompletion(http::Completion completion, absl::Time now) {
 
 void AzureCloud::HandOver() {
   std::vector<MachineAnswer> answers;
-  std::vector<Listing> listings;
+  std::vector<CloudListing> listings;
   {
     absl::MutexLock lock(&machine_mutex_);
     answers = machine_.TakeAnswers();
     listings = machine_.TakeListings();
   }
-  std::vector<MachineAnswer> asynchronous;
-  {
+  if (!answers.empty()) {
     absl::MutexLock lock(&mutex_);
-    for (MachineAnswer& answer : answers) {
-      forecasts_.erase(answer.node);
-      const auto waits = applied_.find(answer.node);
-      if (waits != applied_.end()) {
-        *waits->second = std::move(answer.result);
-      } else {
-        asynchronous.push_back(std::move(answer));
+    for (const MachineAnswer& answer : answers) forecasts_.erase(answer.node);
+  }
+  for (MachineAnswer& answer : answers) answer_(answer.node, std::move(answer.result));
+  HandOverListings(std::move(listings));
+}
+
+// The machine answers listings in the order in which they were asked for.
+void AzureCloud::HandOverListings(std::vector<CloudListing> listings) {
+  for (CloudListing& listing : listings) {
+    CloudListed listed;
+    {
+      absl::MutexLock lock(&mutex_);
+      listed = std::move(listings_.front());
+      listings_.pop_front();
+      const size_t nics = listing.ok() ? listing->size() : 0;
+      for (size_t i = 0; i < nics; ++i) {
+        const std::string& instance = (*listing)[i].instance;
+        if (!InOurSets(instance)) listed_.insert(instance);
       }
     }
-    for (Listing& listing : listings) {
-      *listings_.front() = std::move(listing);
-      listings_.pop_front();
-    }
+    listed(std::move(listing));
   }
-  for (MachineAnswer& answer : asynchronous) answer_(answer.node, std::move(answer.result));
 }
 
 void AzureCloud::PublishForecasts(absl::Time now) {

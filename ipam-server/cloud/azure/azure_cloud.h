@@ -1,6 +1,12 @@
 // Azure as the server's cloud: a thread that runs the machine over HTTP, with a token for each
 // identity. Everything that is decided is in the machine; here are the clock, the wire and the
 // waiting.
+//
+// A server that leads for a time only writes while that lasts: World::write_margin is asked before
+// calls go, a write needs kWriteMargin of it (azure_state.h), and one that has not left in full
+// within kWriteLeaves is given up. What a paused process or a slow network brings to Azure later
+// all the same is refused by its ETag once the next leader has written, and waited for by it until
+// then.
 #pragma once
 
 #include <cstdint>
@@ -27,12 +33,8 @@
 
 namespace spoke::ipam::azure {
 
-// Thread-safe. A node is asked for by Apply() or by Request(), not by both at once: answers of the
-// one would be taken for those of the other.
-class AzureCloud final : public Cloud, public CloudRequests {
+class AzureCloud final : public Cloud {
  public:
-  using Answer = std::function<void(const NodeKey&, absl::StatusOr<NicAddresses>)>;
-
   // What it needs of the world. `transport` carries calls to ARM and for tokens alike.
   struct World {
     std::unique_ptr<http::Transport> transport;
@@ -40,40 +42,32 @@ class AzureCloud final : public Cloud, public CloudRequests {
     TokenSource::FileReader read_file;
     telemetry::Log& log;
     uint64_t seed = 0;  // The jitter's seed.
+    // Returns how long nobody else can become the one server that writes, from now on.
+    std::function<absl::Duration()> write_margin = [] { return absl::InfiniteDuration(); };
   };
 
-  // `answer` gets what came of Request(), on the cloud's own thread. `settings` has at least one
-  // identity, and scale sets that are such.
-  AzureCloud(Settings settings, World world, Answer answer);
+  // `answer` is called on the cloud's own thread, as are those who asked for a listing. `settings`
+  // has at least one identity, and scale sets that are such.
+  AzureCloud(Settings settings, World world, CloudAnswer answer);
   AzureCloud(const AzureCloud&) = delete;
   AzureCloud& operator=(const AzureCloud&) = delete;
   ~AzureCloud() override;
 
-  // Drops what is under way: the server has it in its store and asks again. Who waits in Apply() or
-  // List() is told so, and who comes later; `answer` is not called any more. A second call does
-  // nothing.
-  void Stop();
-
-  // Fails with kDeadlineExceeded too: it waits for longer than anybody should; it may yet happen.
-  absl::StatusOr<NicAddresses> Apply(const NicRequest& desired) override;
-  absl::StatusOr<std::vector<NicAddresses>> List() override;
+  void Request(NicRequest desired) override;
+  // Returns a forecast about a second old; what the thread has not looked at yet only waits.
+  std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
+  void List(CloudListed listed) override;
+  absl::Duration listing_period() const override { return settings_.listing; }
   // Instances of our Uniform scale sets; of Flexible ones, VMs that a listing has had.
   bool Covers(const std::string& instance) const override;
   bool ChoosesAddresses() const override { return true; }
   std::string Describe() const override;
-
-  void Request(NicRequest desired) override;
-  // Returns a forecast about a second old; what the thread has not looked at yet only waits.
-  std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
+  // Drops what is under way.
+  void Stop() override;
 
   MachineCounts counts() const;
 
  private:
-  using Listing = absl::StatusOr<std::vector<NicAddresses>>;
-  // What one who waits in Apply() or List() waits for.
-  template <typename T>
-  using Slot = std::shared_ptr<std::optional<T>>;
-
   struct Principal {
     TokenSource source;
     std::string logged;  // The last failure that was logged.
@@ -90,14 +84,14 @@ class AzureCloud final : public Cloud, public CloudRequests {
   void OnCompletion(http::Completion completion, absl::Time now);
   void OnToken(size_t principal, const absl::StatusOr<http::Response>& response, absl::Time now);
   void HandOver();
+  void HandOverListings(std::vector<CloudListing> listings);
   // The forecasts, if something happened since the last time, and that is a second ago.
   void PublishForecasts(absl::Time now);
-  void Enqueue(NicRequest request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Time NextWake(absl::Time now) const;
 
   const Settings settings_;
   World world_;
-  const Answer answer_;
+  const CloudAnswer answer_;
 
   // The thread's own.
   std::vector<Principal> principals_;
@@ -115,12 +109,9 @@ class AzureCloud final : public Cloud, public CloudRequests {
   std::vector<NicRequest> inbox_ ABSL_GUARDED_BY(mutex_);
   std::map<NodeKey, CloudForecast> forecasts_ ABSL_GUARDED_BY(mutex_);  // Of requests that wait.
   size_t listings_asked_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::set<NodeKey> applying_ ABSL_GUARDED_BY(mutex_);
-  std::map<NodeKey, Slot<absl::StatusOr<NicAddresses>>> applied_ ABSL_GUARDED_BY(mutex_);
-  std::deque<Slot<Listing>> listings_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::string> listed_ ABSL_GUARDED_BY(mutex_);  // VMs of Flexible scale sets, ever.
+  std::deque<CloudListed> listings_ ABSL_GUARDED_BY(mutex_);  // Who waits, in order.
+  std::set<std::string> listed_ ABSL_GUARDED_BY(mutex_);      // VMs of Flexible scale sets, ever.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;  // Callers in Apply() and List().
 
   std::thread thread_;  // It stands last, since it uses all of the above.
 };

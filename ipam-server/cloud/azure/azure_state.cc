@@ -33,6 +33,8 @@ constexpr absl::Duration kWritesWithin = absl::Hours(1);
 constexpr absl::Duration kKeepIdle = absl::Minutes(1);
 constexpr base::Backoff kSweepRetry = {.initial = absl::Seconds(1), .max = absl::Seconds(20)};
 constexpr int kMostScaleSetFailures = 4;
+// How soon the margin is looked at again where it was too small for writes.
+constexpr ParkTime kMarginPark = {absl::Milliseconds(500), absl::Milliseconds(500)};
 
 uint64_t Mix(uint64_t& state) {  // splitmix64
   state += 0x9e3779b97f4a7c15ULL;
@@ -182,6 +184,7 @@ void AzureState::Queue(const std::string& vm, absl::Time now) {
   } else if (!IsPoll(wanted->kind)) {
     options.gates = {ReadGate(set.id.text()), ReadGate(vm)};
   }
+  if (IsWrite(wanted->kind)) options.gates.emplace_back(kEveryWrite);
   if (!wanted->grows.empty()) options.gates.push_back(SubnetGate(wanted->grows));
   if (wanted->list_from != absl::InfiniteFuture()) set.list_would_do[vm] = wanted->list_from;
   work.call = options.id;
@@ -279,8 +282,17 @@ std::optional<http::Request> AzureState::BuildRequest(uint64_t id, Target& targe
   return std::nullopt;
 }
 
-std::vector<MachineCall> AzureState::Next(absl::Time now) {
+void AzureState::HoldWrites(absl::Duration write_margin, absl::Time now) {
+  if (write_margin >= kWriteMargin) {
+    plan_.Unpark(kEveryWrite);
+  } else {
+    plan_.Park(kEveryWrite, kMarginPark, "this server's leadership to be renewed", now, 0);
+  }
+}
+
+std::vector<MachineCall> AzureState::Next(absl::Time now, absl::Duration write_margin) {
   if (now >= forget_at_) ForgetIdle(now);
+  HoldWrites(write_margin, now);
   if (listings_at_work_ == 0 && listings_wanted_ > 0) StartListing(now);
   SweepWhereManyWait(now);
   std::vector<MachineCall> calls;
@@ -289,7 +301,10 @@ std::vector<MachineCall> AzureState::Next(absl::Time now) {
     auto request = BuildRequest(admitted.id, target);
     CHECK(request.has_value(), "every call has a request");
     Count(target.call);
-    if (IsWrite(target.call)) writes_[target.vm].push_back(now);
+    if (IsWrite(target.call)) {
+      writes_[target.vm].push_back(now);
+      if (write_margin != absl::InfiniteDuration()) request->send_within = kWriteLeaves;
+    }
     calls.push_back({.id = admitted.id,
                      .request = *std::move(request),
                      .principal = admitted.principal,

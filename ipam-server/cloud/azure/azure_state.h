@@ -3,7 +3,7 @@
 // tests and benchmarks, against a simulated one on a simulated clock.
 //
 //   while (true) {
-//     for (const MachineCall& call : machine.Next(now)) send it with the principal's token;
+//     for (const MachineCall& call : machine.Next(now, margin)) send it with its principal's token;
 //     for each response: machine.OnResponse(call.id, response, now);
 //     machine.TakeAnswers(), machine.TakeListings();
 //     wait until machine.NextWake(), a response or a request;
@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +35,17 @@
 #include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
+
+// Where the right to write ends unless it is renewed, a write has this time to leave in full
+// (http::Request::send_within); its answer may take Settings::timeout. What has left is Azure's,
+// and its ETag guards it.
+inline constexpr absl::Duration kWriteLeaves = absl::Seconds(1);
+// The least time for which nobody else may write, at which a write is sent: its time to leave, and
+// what the sender takes from looking at the margin to handing the write over.
+inline constexpr absl::Duration kWriteMargin = absl::Milliseconds(1500);
+
+// The gate that every write passes.
+inline constexpr std::string_view kEveryWrite = "write";
 
 struct MachineCall {
   uint64_t id = 0;
@@ -73,7 +85,10 @@ class AzureState {
   // way get the next.
   void List(absl::Time now);
 
-  std::vector<MachineCall> Next(absl::Time now);
+  // Returns the calls to be sent now. `write_margin`: how long nobody else may write, from `now`
+  // on; below kWriteMargin writes wait, and all else goes on.
+  std::vector<MachineCall> Next(absl::Time now,
+                                absl::Duration write_margin = absl::InfiniteDuration());
   // Takes the response of a call from Next(); each has one. An error: there is and will be none.
   void OnResponse(uint64_t id, const absl::StatusOr<http::Response>& response, absl::Time now);
   // Returns when to call Next(); InfiniteFuture: only a response or a request brings anything.
@@ -131,6 +146,7 @@ class AzureState {
 
   void Queue(const std::string& vm, absl::Time now);
   void LimitSpending(const std::string& vm, absl::Time now);
+  void HoldWrites(absl::Duration write_margin, absl::Time now);
   void Unqueue(Work& work);
   void QueueSweep(Set& set, absl::Time now);
   void QueueScaleSet(Set& set, absl::Time now);

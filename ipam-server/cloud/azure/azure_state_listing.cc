@@ -101,6 +101,7 @@ void AzureState::RefreshForecasts(absl::Time now) {
     const std::string_view way = input.sent ? "read" : "write";
     gate(fmt::format("{}:{}", way, vm));
     gate(fmt::format("{}:{}", way, set.id.text()));
+    if (!input.sent) gate(std::string(kEveryWrite));
     if (!work.subnet().empty() && !work.request().wanted.empty() && !input.sent) {
       gate(fmt::format("subnet:{}", work.subnet()));
     }

@@ -82,6 +82,7 @@ void InstanceWork::Begin(const WorkContext& context) {
   conflicts_ = 0;
   read_backs_ = 0;
   polls_ = 0;
+  busy_readings_ = 0;
   forced_ = false;
   cleaning_ = false;
   put_sent_ = false;

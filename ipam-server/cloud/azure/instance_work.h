@@ -7,9 +7,11 @@
 //             operation -> read the NIC until it agrees, answer.
 //
 // A PUT carries the whole list, so it is made from what was just read and guarded by its ETag; who
-// else writes is met by reading again (412). Nothing is believed but what the NIC shows: an answer
-// that was lost, a PUT without effect and an operation that failed half way all end in reading.
-// Names are in the server's store before they are asked for, so reading tells what became of them.
+// else writes is met by reading again (412). Nothing is written without an ETag, nor while the
+// model shows an operation under way: it may be that of a server that led before this one, whose
+// write was still on its way. Nothing is believed but what the NIC shows: an answer that was lost,
+// a PUT without effect and an operation that failed half way all end in reading. Names are in the
+// server's store before they are asked for, so reading tells what became of them.
 //
 // An entry is taken off only when the NIC with the request's MAC has just shown that name with that
 // range: a name alone may be of the machine that was there before.
@@ -135,6 +137,8 @@ class InstanceWork {
   void ReadNicWithOthers(Reading reading, const WorkContext& context);
   void ReadModel(absl::Time not_before);
   void Poll(absl::Time not_before);
+  // Reads the model again until the operation that it shows is over.
+  void AwaitOperation(std::string_view state, const WorkContext& context);
   void Finish(absl::StatusOr<NicAddresses> answer, const WorkContext& context);
   NicAddresses AddressesOf(const NicResource& nic) const;
 
@@ -199,6 +203,9 @@ class InstanceWork {
   int conflicts_ = 0;
   int read_backs_ = 0;
   int polls_ = 0;
+  // The readings in a row that have shown somebody's operation under way, and since when.
+  int busy_readings_ = 0;
+  absl::Time busy_since_;
   bool forced_ = false;
   bool cleaning_ = false;                 // The PUT takes off what never got an address.
   std::optional<absl::Status> failure_;   // The answer once the cleaning is done.

@@ -20,8 +20,10 @@ constexpr int kMostConflicts = 10;
 constexpr int kConflictsAtOnce = 3;
 constexpr base::Backoff kConflictWait = {.initial = absl::Seconds(1), .max = absl::Seconds(30)};
 constexpr absl::Duration kConcurrentWriteWait = absl::Seconds(5);
-// The wait while another operation is at work on the VM.
+// The wait while another operation is at work on the VM: most are over within a minute.
 constexpr absl::Duration kUpdatingWait = absl::Seconds(10);
+constexpr absl::Duration kLongUpdatingWait = absl::Minutes(1);
+constexpr int kReadingsAMinute = 6;
 // An operation that Azure says runs for longer than this is not asked about any more.
 constexpr absl::Duration kMostOperationTime = absl::Minutes(30);
 
@@ -73,14 +75,28 @@ void InstanceWork::OnModelResponse(const http::Response& response, const WorkCon
   }
   model_at_ = context.now;
   model_failed_ = Is(state, "Failed");
-  const bool final = state.empty() || IsFinalProvisioningState(state);
-  if (!final && retries_ < kMostRetries) {
-    // The operation is ours, whose answer was lost, or another's: a PUT now would meet a conflict.
-    ++retries_;
-    ReadModel(context.now + kUpdatingWait);
+  if (etag_.empty()) {
+    return Retry(absl::UnavailableError("VM " + id_.text() +
+                                        " shows no ETag, so that no write could be guarded by it"),
+                 context);
+  }
+  if (!state.empty() && !IsFinalProvisioningState(state)) return AwaitOperation(state, context);
+  busy_readings_ = 0;
+  Plan(context);
+}
+
+// The operation is ours, whose answer was lost, or another's: a PUT now would meet a conflict, or
+// end it half way.
+void InstanceWork::AwaitOperation(std::string_view state, const WorkContext& context) {
+  if (busy_readings_++ == 0) busy_since_ = context.now;
+  if (context.now - busy_since_ > kMostOperationTime) {
+    GiveUp(absl::UnavailableError(
+               fmt::format("an operation on VM {} does not end ({})", id_.text(), state)),
+           kFailedPark, context);
     return;
   }
-  Plan(context);
+  const bool prompt = busy_readings_ <= kReadingsAMinute;
+  ReadModel(context.now + (prompt ? kUpdatingWait : kLongUpdatingWait));
 }
 
 void InstanceWork::OnPutResponse(const http::Response& response, const WorkContext& context) {

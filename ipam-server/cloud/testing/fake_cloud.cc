@@ -7,6 +7,48 @@
 
 namespace spoke::ipam {
 
+void FakeCloud::Request(NicRequest desired) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_) return;
+    const auto same = std::find_if(waiting_.begin(), waiting_.end(), [&](const NicRequest& other) {
+      return other.node == desired.node;
+    });
+    if (same != waiting_.end()) {
+      *same = std::move(desired);
+    } else {
+      waiting_.push_back(std::move(desired));
+    }
+    if (holds_) return;
+  }
+  Answer();
+}
+
+void FakeCloud::Answer() {
+  for (const NicRequest& request : TakeWaiting()) answer_(request.node, Apply(request));
+}
+
+void FakeCloud::Hold() {
+  absl::MutexLock lock(&mutex_);
+  holds_ = true;
+}
+
+std::vector<NicRequest> FakeCloud::waiting() const {
+  absl::MutexLock lock(&mutex_);
+  return waiting_;
+}
+
+std::vector<NicRequest> FakeCloud::TakeWaiting() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(waiting_, {});
+}
+
+void FakeCloud::Stop() {
+  absl::MutexLock lock(&mutex_);
+  stopped_ = true;
+  waiting_.clear();
+}
+
 absl::StatusOr<NicAddresses> FakeCloud::Apply(const NicRequest& desired) {
   absl::MutexLock lock(&mutex_);
   if (!fault_.ok()) return fault_;
@@ -82,12 +124,19 @@ bool FakeCloud::ChoosesAddresses() const {
   return subnet_.has_value();
 }
 
-absl::StatusOr<std::vector<NicAddresses>> FakeCloud::List() {
+void FakeCloud::List(CloudListed listed) {
+  CloudListing listing = nics();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (stopped_) listing = absl::UnavailableError("the server stops");
+  }
+  listed(std::move(listing));
+}
+
+std::vector<NicAddresses> FakeCloud::nics() const {
   absl::MutexLock lock(&mutex_);
   std::vector<NicAddresses> nics;
-  for (const auto& [node, nic] : nics_) {
-    nics.push_back(nic);
-  }
+  for (const auto& [node, nic] : nics_) nics.push_back(nic);
   return nics;
 }
 
@@ -96,7 +145,7 @@ void FakeCloud::Remove(const NodeKey& node) {
   nics_.erase(node);
 }
 
-void FakeCloud::FailApply(absl::Status status) {
+void FakeCloud::FailRequests(absl::Status status) {
   absl::MutexLock lock(&mutex_);
   fault_ = std::move(status);
 }

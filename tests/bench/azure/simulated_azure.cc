@@ -7,16 +7,23 @@
 
 namespace spoke::azure_bench {
 
-SimulatedAzure::SimulatedAzure(const ipam::azure::Settings& settings, azure_sim::ArmModel& arm,
-                               os::SimClock& clock, absl::Duration round_trip, uint64_t seed)
-    : one_way_(round_trip / 2),
+SimulatedAzure::SimulatedAzure(const Options& options, azure_sim::ArmModel& arm,
+                               os::SimClock& clock, ipam::CloudAnswer answer)
+    : one_way_(options.round_trip / 2),
+      listing_period_(options.settings.listing),
       arm_(arm),
       clock_(clock),
       began_(clock.Now()),
-      machine_(settings, seed) {}
+      machine_(options.settings, options.seed),
+      answer_(std::move(answer)) {}
 
 void SimulatedAzure::Request(ipam::NicRequest desired) {
   machine_.Request(std::move(desired), clock_.Now());
+}
+
+void SimulatedAzure::List(ipam::CloudListed listed) {
+  listings_.push_back(std::move(listed));
+  machine_.List(clock_.Now());
 }
 
 std::optional<ipam::CloudForecast> SimulatedAzure::ForecastOf(const ipam::NodeKey& node) const {
@@ -47,7 +54,11 @@ void SimulatedAzure::Work() {
   for (ipam::azure::MachineAnswer& answer : machine_.TakeAnswers()) {
     answer_(answer.node, std::move(answer.result));
   }
-  for (auto& listing : machine_.TakeListings()) listing_(std::move(listing));
+  for (ipam::CloudListing& listing : machine_.TakeListings()) {
+    const ipam::CloudListed listed = std::move(listings_.front());
+    listings_.pop_front();
+    listed(std::move(listing));
+  }
 }
 
 void SimulatedAzure::Land(Flight flight) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <queue>
@@ -19,21 +20,26 @@
 namespace spoke::azure_bench {
 
 // The client. Not thread-safe.
-class SimulatedAzure final : public ipam::CloudRequests {
+class SimulatedAzure final : public ipam::Cloud {
  public:
-  using Answer = std::function<void(const ipam::NodeKey&, absl::StatusOr<ipam::NicAddresses>)>;
-  using Listing = std::function<void(absl::StatusOr<std::vector<ipam::NicAddresses>>)>;
+  // The client's, and the time of each HTTP call.
+  struct Options {
+    ipam::azure::Settings settings;
+    absl::Duration round_trip;
+    uint64_t seed = 1;
+  };
 
-  // Borrows all except the settings. `round_trip` is the time of each HTTP call.
-  SimulatedAzure(const ipam::azure::Settings& settings, azure_sim::ArmModel& arm,
-                 os::SimClock& clock, absl::Duration round_trip, uint64_t seed);
-
-  void SetAnswer(Answer answer) { answer_ = std::move(answer); }
-  void SetListing(Listing listing) { listing_ = std::move(listing); }
+  // Borrows `arm` and `clock`.
+  SimulatedAzure(const Options& options, azure_sim::ArmModel& arm, os::SimClock& clock,
+                 ipam::CloudAnswer answer);
 
   void Request(ipam::NicRequest desired) override;
   std::optional<ipam::CloudForecast> ForecastOf(const ipam::NodeKey& node) const override;
-  void List() { machine_.List(clock_.Now()); }
+  void List(ipam::CloudListed listed) override;
+  absl::Duration listing_period() const override { return listing_period_; }
+  bool ChoosesAddresses() const override { return true; }
+  std::string Describe() const override { return "simulated"; }
+  void Stop() override {}
 
   // Does what is due now.
   void Work();
@@ -62,6 +68,7 @@ class SimulatedAzure final : public ipam::CloudRequests {
   void Land(Flight flight);
 
   const absl::Duration one_way_;
+  const absl::Duration listing_period_;
   azure_sim::ArmModel& arm_;
   os::SimClock& clock_;
   const absl::Time began_;
@@ -71,8 +78,8 @@ class SimulatedAzure final : public ipam::CloudRequests {
   uint64_t order_ = 0;
   absl::Time last_write_ = absl::InfinitePast();
   std::vector<uint64_t> writes_by_minute_;
-  Answer answer_;
-  Listing listing_;
+  const ipam::CloudAnswer answer_;
+  std::deque<ipam::CloudListed> listings_;  // Who waits, in order.
 };
 
 }  // namespace spoke::azure_bench

@@ -116,18 +116,15 @@ ipam::ServerSettings World::Settings() const {
 
 absl::Status World::SetUp() {
   ASSIGN_OR_RETURN(arm_, azure_sim::ArmModel::Build(Spec(), began_, options_.knobs));
-  azure_ = std::make_unique<SimulatedAzure>(AzureSettings(), *arm_, clock_, options_.round_trip,
-                                            options_.seed);
+  azure_ = std::make_unique<SimulatedAzure>(
+      SimulatedAzure::Options{
+          .settings = AzureSettings(), .round_trip = options_.round_trip, .seed = options_.seed},
+      *arm_, clock_, ipam::AnswersTo(mailbox_));
   const ipam::ServerSettings settings = Settings();
   ASSIGN_OR_RETURN(ipam::LoadedState loaded, ipam::LoadState(store_, settings, clock_.Now()));
   loop_ = std::make_unique<ipam::FleetLoop>(
-      settings, std::move(loaded), ipam::FleetLoop::Edges{store_, agents_, *azure_, clock_, log_});
-  azure_->SetAnswer([this](const ipam::NodeKey& node, absl::StatusOr<ipam::NicAddresses> result) {
-    loop_->PostCloudResult(node, std::move(result));
-  });
-  azure_->SetListing([this](absl::StatusOr<std::vector<ipam::NicAddresses>> listing) {
-    OnListing(std::move(listing));
-  });
+      settings, std::move(loaded),
+      ipam::FleetLoop::Edges{store_, agents_, *azure_, mailbox_, clock_, log_});
   std::vector<int> next(static_cast<size_t>(options_.scale_sets));
   for (int node = 0; node < options_.nodes; ++node) {
     const int set = SetOf(node);
@@ -151,7 +148,11 @@ absl::Status World::SetUp() {
   return absl::OkStatus();
 }
 
-void World::OnListing(absl::StatusOr<std::vector<ipam::NicAddresses>> listing) {
+void World::List() {
+  azure_->List([this](ipam::CloudListing listing) { OnListing(std::move(listing)); });
+}
+
+void World::OnListing(ipam::CloudListing listing) {
   const bool audited = std::exchange(auditing_, false);
   // What an audit lists it only compares.
   if (!audited && listing.ok()) {
@@ -160,7 +161,7 @@ void World::OnListing(absl::StatusOr<std::vector<ipam::NicAddresses>> listing) {
   if (!audited && clock_.Now() >= next_audit_) {
     next_audit_ = clock_.Now() + options_.audit;
     auditing_ = true;
-    azure_->List();
+    List();
     return;
   }
   next_listing_ = clock_.Now() + options_.listing;
@@ -176,7 +177,7 @@ void World::Run(absl::Time until, const std::function<bool()>& done) {
     loop_->RunOnce(absl::ZeroDuration());
     if (clock_.Now() >= next_listing_) {
       next_listing_ = absl::InfiniteFuture();
-      azure_->List();
+      List();
     }
     absl::Time next = std::min({azure_->NextEvent(), next_listing_, next_turn_, until});
     if (clock_.Now() >= next_turn_) next_turn_ = clock_.Now() + kTurn;

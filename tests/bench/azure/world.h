@@ -88,7 +88,8 @@ class World {
 
   explicit World(const WorldOptions& options) : options_(options) {}
   absl::Status SetUp();
-  void OnListing(absl::StatusOr<std::vector<ipam::NicAddresses>> listing);
+  void List();
+  void OnListing(ipam::CloudListing listing);
   ipam::ServerSettings Settings() const;
   ipam::azure::Settings AzureSettings() const;
   azure_sim::SimSpec Spec() const;
@@ -103,6 +104,7 @@ class World {
   Agents agents_;
   ipam::MemoryStore store_;
   std::unique_ptr<azure_sim::ArmModel> arm_;
+  ipam::Mailbox mailbox_;
   std::unique_ptr<SimulatedAzure> azure_;
   std::unique_ptr<ipam::FleetLoop> loop_;
   std::vector<node_api::Hello> hellos_;

@@ -41,7 +41,8 @@ class LoopServer final : public LoadedServer {
         listener_(nodes),
         sequences_(nodes),
         generations_(nodes),
-        loop_(Settings(), std::move(loaded), {*store_, listener_, fabric_, clock_, log_}) {}
+        loop_(Settings(), std::move(loaded),
+              {*store_, listener_, fabric_, mailbox_, clock_, log_}) {}
 
   absl::Status SetUp() {
     for (size_t from = 0; from < sequences_.size(); from += kNodesAtOnce) {
@@ -51,7 +52,7 @@ class LoopServer final : public LoadedServer {
       }
       do {
         loop_.RunOnce(absl::ZeroDuration());
-      } while (fabric_.Answer(loop_) ||
+      } while (fabric_.Answer() ||
                loop_.mailbox().waiting_hellos() + loop_.mailbox().waiting_agents() > 0);
     }
     for (size_t node = 0; node < sequences_.size(); ++node) {
@@ -122,7 +123,8 @@ class LoopServer final : public LoadedServer {
 
   std::unique_ptr<ipam::Store> store_;
   Listener listener_;
-  Fabric fabric_;
+  ipam::Mailbox mailbox_;
+  Fabric fabric_{ipam::AnswersTo(mailbox_)};
   os::RealClock clock_;
   NoLog log_;
   std::vector<uint64_t> sequences_;

@@ -47,18 +47,25 @@ class Listener final : public ipam::AgentLink {
 };
 
 // Attaches whatever is asked for, when its owner passes the answers on.
-class Fabric final : public ipam::CloudRequests {
+class Fabric final : public ipam::Cloud {
  public:
+  explicit Fabric(ipam::CloudAnswer answer) : answer_(std::move(answer)) {}
+
   void Request(ipam::NicRequest desired) override { waiting_.push_back(std::move(desired)); }
+  void List(ipam::CloudListed listed) override { listed(absl::UnavailableError("nobody lists")); }
+  absl::Duration listing_period() const override { return absl::InfiniteDuration(); }
+  std::string Describe() const override { return "played"; }
+  void Stop() override {}
 
   // Returns true when there were some.
-  bool Answer(ipam::FleetLoop& loop) {
+  bool Answer() {
     const std::vector<ipam::NicRequest> asked = std::exchange(waiting_, {});
-    for (const ipam::NicRequest& nic : asked) loop.PostCloudResult(nic.node, nic.Configured());
+    for (const ipam::NicRequest& nic : asked) answer_(nic.node, nic.Configured());
     return !asked.empty();
   }
 
  private:
+  const ipam::CloudAnswer answer_;
   std::vector<ipam::NicRequest> waiting_;
 };
 

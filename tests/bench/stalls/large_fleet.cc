@@ -64,7 +64,6 @@ class Fleet final : public LargeFleet {
         sessions_(nodes),
         extra_(nodes) {
     for (uint32_t node = 0; node < nodes; ++node) sessions_[node] = node + 1;
-    loop_.SetWritableSink([this](bool writable) { writable_ = writable; });
     grpc::ServerBuilder builder;
     builder.RegisterService(&admin_);
     server_ = builder.BuildAndStart();
@@ -179,7 +178,7 @@ class Fleet final : public LargeFleet {
       loop_.RunOnce(absl::ZeroDuration());
       const absl::Duration took = TimeOf(CLOCK_MONOTONIC) - wall;
       const absl::Duration worked = TimeOf(CLOCK_THREAD_CPUTIME_ID) - cpu;
-      const bool answered = fabric_.Answer(loop_);
+      const bool answered = fabric_.Answer();
       const bool idle = !waits && !answered && took < kPause;
       {
         absl::MutexLock lock(&mutex_);
@@ -238,7 +237,8 @@ class Fleet final : public LargeFleet {
   const std::string database_;
   FailingStore store_;
   scale::Listener listener_;
-  scale::Fabric fabric_;
+  ipam::Mailbox mailbox_;
+  scale::Fabric fabric_{ipam::AnswersTo(mailbox_)};
   os::RealClock clock_;
   scale::NoLog log_;
   std::vector<uint64_t> sequences_;
@@ -260,13 +260,16 @@ class Fleet final : public LargeFleet {
                         {.store = store_,
                          .agents = listener_,
                          .cloud = fabric_,
+                         .mailbox = mailbox_,
                          .clock = clock_,
                          .log = log_,
                          .background = &background_,
-                         .on_objects = [this](const ipam::ObjectSet& objects) {
-                           traffic_.SetTeams(ipam::TeamsByNamespace(objects));
-                         }}};
-  ipam::FakeCloud cloud_;
+                         .on_objects =
+                             [this](const ipam::ObjectSet& objects) {
+                               traffic_.SetTeams(ipam::TeamsByNamespace(objects));
+                             },
+                         .on_writable = [this](bool writable) { writable_ = writable; }}};
+  ipam::FakeCloud cloud_{ipam::AnswersTo(mailbox_)};
   ipam::EventRing events_{log_, clock_};
   ipam::TrafficBook traffic_{clock_, nullptr};
   ipam::BudgetKeeper budgets_{clock_};

@@ -1,9 +1,8 @@
-#include "ipam-server/loop/cloud_edge.h"
+#include "ipam-server/cloud/open_cloud.h"
 
-#include <thread>
+#include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/counted_transport.h"
 #include "lib/telemetry/metrics.h"
@@ -12,11 +11,15 @@
 namespace spoke::ipam {
 namespace {
 
-using testing::HasSubstr;
-
-class CloudEdgeTest : public testing::Test {
+class OpenCloudTest : public testing::Test {
  protected:
-  CloudEdge::Edges edges() { return {clock_, log_, server_metrics_}; }
+  std::unique_ptr<Cloud> Open(CloudOptions options, CloudAnswer answer) {
+    auto cloud =
+        OpenCloud(std::move(options), {.clock = clock_, .log = log_, .metrics = server_metrics_},
+                  std::move(answer));
+    EXPECT_TRUE(cloud.ok()) << cloud.status();
+    return *std::move(cloud);
+  }
 
   os::RealClock clock_;
   testing_support::RecordingLog log_;
@@ -24,24 +27,19 @@ class CloudEdgeTest : public testing::Test {
   ServerMetrics server_metrics_{metrics_, "test"};
 };
 
-TEST_F(CloudEdgeTest, TheStaticCloudAnswersAndIsCounted) {
+TEST_F(OpenCloudTest, WithoutAzureItIsTheStaticCloud) {
   absl::Notification answered;
-  auto edge =
-      CloudEdge::Open({}, edges(), [&](const NodeKey&, absl::StatusOr<NicAddresses> result) {
-        EXPECT_TRUE(result.ok());
-        answered.Notify();
-      });
-  ASSERT_TRUE(edge.ok()) << edge.status();
-  EXPECT_FALSE((*edge)->cloud().ChoosesAddresses());
-  (*edge)->requests().Request({.node = {"node1", "vm-1"}});
+  const auto cloud = Open({}, [&](const NodeKey&, const absl::StatusOr<NicAddresses>& result) {
+    EXPECT_TRUE(result.ok());
+    answered.Notify();
+  });
+  EXPECT_FALSE(cloud->ChoosesAddresses());
+  cloud->Request({.node = {"node1", "vm-1"}});
   answered.WaitForNotification();
-  EXPECT_TRUE((*edge)->cloud().List().ok());
-  (*edge)->Stop();
-  EXPECT_THAT(metrics_.Render(), HasSubstr("cloud_calls_total{call=\"apply\",result=\"ok\"} 1"));
 }
 
 // Nothing listens there, so no token comes: whoever waits is told when it stops.
-TEST_F(CloudEdgeTest, AzureThatCannotBeReachedStopsAtOnce) {
+TEST_F(OpenCloudTest, AzureThatCannotBeReachedStopsAtOnce) {
   azure::Settings settings;
   settings.endpoints = {.resource_manager = "http://127.0.0.1:9",
                         .authority = "http://127.0.0.1:9",
@@ -49,18 +47,18 @@ TEST_F(CloudEdgeTest, AzureThatCannotBeReachedStopsAtOnce) {
   settings.identities.resize(1);
   settings.scale_sets = {
       "/subscriptions/s/resourcegroups/g/providers/microsoft.compute/virtualmachinescalesets/a"};
-  auto edge = CloudEdge::Open({.azure = settings}, edges(),
-                              [](const NodeKey&, absl::StatusOr<NicAddresses>) {});
-  ASSERT_TRUE(edge.ok()) << edge.status();
-  EXPECT_TRUE((*edge)->cloud().ChoosesAddresses());
-  EXPECT_TRUE((*edge)->cloud().Covers(settings.scale_sets[0] + "/virtualmachines/7"));
+  settings.listing = absl::Minutes(7);
+  const auto cloud = Open({.azure = settings, .attachments_file = ""},
+                          [](const NodeKey&, const absl::StatusOr<NicAddresses>&) {});
+  EXPECT_TRUE(cloud->ChoosesAddresses());
+  EXPECT_EQ(cloud->listing_period(), absl::Minutes(7));
+  EXPECT_TRUE(cloud->Covers(settings.scale_sets[0] + "/virtualmachines/7"));
   EXPECT_FALSE(
-      (*edge)->cloud().Covers("/subscriptions/s/resourcegroups/g/providers/"
-                              "microsoft.compute/virtualmachines/other"));
+      cloud->Covers("/subscriptions/s/resourcegroups/g/providers/"
+                    "microsoft.compute/virtualmachines/other"));
   absl::Status listed;
-  std::thread lister([&] { listed = (*edge)->cloud().List().status(); });
-  (*edge)->Stop();
-  lister.join();
+  cloud->List([&](const CloudListing& listing) { listed = listing.status(); });
+  cloud->Stop();
   EXPECT_EQ(listed.code(), absl::StatusCode::kUnavailable);
 }
 

@@ -81,9 +81,9 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
   if (request->repair()) {
     // The record comes before: the repairs are the loop's own, one by one.
     OperatorChange recorded{.method = "Audit", .what = "begins to repair what differs"};
-    const absl::Status recorded =
+    const absl::Status kept =
         Do(*context, recorded, [](ServerState&, RawRecords&) { return Effects(); });
-    if (!recorded.ok()) return rpc::ToGrpc(recorded);
+    if (!kept.ok()) return rpc::ToGrpc(kept);
   }
   uint64_t nodes = 0;
   const auto report = audit_.Run(request->repair(), [&](uint64_t done, uint64_t total) {

@@ -27,10 +27,10 @@ struct SealKey {
 // Reads `path`. Errors: as errno says; as SealKey::From(), with the path.
 absl::StatusOr<SealKey> ReadSealKey(const std::string& path);
 
-// Does the same, and compares it with the store. A file that is missing is made, with mode 0600, if `may_make` and nothing in
-// `store` is sealed yet; `made` says whether it was. Errors: as ReadSealKey();
-// kFailedPrecondition (what is in the store is sealed under another key: the text has both
-// fingerprints; nothing was changed).
+// Does the same, and compares it with the store. A file that is missing is made, with mode 0600, if
+// `may_make` and nothing in `store` is sealed yet; `made` says whether it was. Errors: as
+// ReadSealKey(); kFailedPrecondition (what is in the store is sealed under another key: the text
+// has both fingerprints; nothing was changed).
 struct OpenedSealKey {
   SealKey key;
   bool made = false;

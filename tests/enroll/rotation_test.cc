@@ -19,9 +19,9 @@ namespace spoke {
 namespace {
 
 constexpr absl::Duration kLife = absl::Hours(24);
-constexpr absl::Duration kStep = absl::Hours(2);
-constexpr int kDays = 120;
-constexpr size_t kAgents = 6;
+constexpr absl::Duration kStep = absl::Hours(4);
+constexpr int kDays = 110;
+constexpr size_t kAgents = 5;
 
 struct Agent {
   std::string name;
@@ -141,7 +141,7 @@ TEST_F(Rotation, WhatTheFormerRootHasSignedCountsNoMoreInTheEnd) {
   Look();
   const std::string former = agents_.front().certificate;
   ASSERT_TRUE(authority_->Rotate(clock_.Now()).ok());
-  for (int i = 0; i < 20 * 12; ++i) {
+  for (int i = 0; i < 20 * 6; ++i) {
     clock_.Advance(kStep);
     Look();
   }

@@ -221,8 +221,8 @@ class Lab:
     def __exit__(self, kind, error, trace):
         if kind is not None:
             for machine in self.servers:
-                print(f"--- {machine.name}\n{machine.said() if machine.process else ''}"[-6000:],
-                      file=sys.stderr)
+                print(f"--- {machine.name}: {machine.metrics()}\n"
+                      f"{machine.said() if machine.process else ''}"[-6000:], file=sys.stderr)
         for machine in self.servers + self.members:
             machine.kill()
             subprocess.run(["ip", "netns", "delete", machine.name], check=False)

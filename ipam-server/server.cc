@@ -226,6 +226,7 @@ void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
     log.Info("backup_scratch_removed", {{"files", *removed}});
   }
 }
+
 // The parts that run, borrowed.
 struct Running {
   FleetLoop& loop;
@@ -258,6 +259,88 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   loop_thread.join();
   parts.budgets.Stop();
   parts.cloud.Stop();  // It stops before audits end: one may wait for a listing.
+}
+
+// What stands before the loop, borrowed.
+struct Prepared {
+  const ServerConfig& config;
+  const ServerEdges& edges;
+  const Clocks& clocks;
+  const ServerKeys& keys;
+  const ServerSettings& settings;
+  Readiness& readiness;
+  AgentStreams& streams;
+  Revocations& revocations;
+  BudgetKeeper& budgets;
+  telemetry::Metrics& metrics;
+  ServerMetrics& server_metrics;
+  const telemetry::TextEndpoint* endpoint;
+  EventRing& events;
+};
+
+// Makes the loop and all that speaks to it, and runs until a signal comes.
+absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
+  const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
+               metrics, server_metrics, endpoint, events] = with;
+  Store& store = edges.store;
+  const os::SteadyClock& clock = clocks.steady;
+  TrafficBook traffic(clock, &server_metrics);
+  Mailbox mailbox;
+  ASSIGN_OR_RETURN(
+      const std::unique_ptr<Cloud> cloud,
+      OpenCloud(
+          {.azure = config.azure, .attachments_file = config.attachments_file},
+          {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
+          AnswersTo(mailbox)));
+  Background background;
+  FleetLoop loop(settings, std::move(loaded),
+                 {.store = store,
+                  .agents = streams,
+                  .cloud = *cloud,
+                  .mailbox = mailbox,
+                  .clock = clock,
+                  .log = events,
+                  .metrics = &server_metrics,
+                  .witness = &keys.witness,
+                  .background = &background,
+                  .heartbeat = &edges.health.heartbeat(kLoopHeartbeat),
+                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
+                  .on_node_gone = [&with](const NodeKey& node) { with.budgets.OnNodeGone(node); },
+                  .on_writable = [&with](bool writable) { with.readiness.SetWritable(writable); }});
+  NodeService node_service(
+      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
+      {.streams = streams,
+       .loop = loop,
+       .traffic = traffic,
+       .budgets = budgets,
+       .revocations = revocations});
+  AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
+  HistoryJob history(config.history, store, clock, events);
+  SystemResolver resolver;
+  ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
+  OperatorLogKeys operator_log(newest);
+  AdminService admin_service(settings, AboutUs(store, *cloud, clock), config.sqlite,
+                             {.loop = loop,
+                              .store = store,
+                              .audit = audit,
+                              .events = events,
+                              .clock = clock,
+                              .traffic = traffic,
+                              .budgets = budgets,
+                              .resolver = resolver,
+                              .revocations = revocations,
+                              .authority = keys.authority(),
+                              .operator_log = operator_log});
+  AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
+  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
+  readiness.ShowOn(servers.admin->server(), "spoke.v1.AdminService");
+  readiness.ShowOn(servers.agents->server(), "spoke.v1.NodeService");
+  if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
+  AddRefusals(servers, keys.enrollment.get(), endpoint, metrics);
+  SayStarted(config, store.Describe(), cloud->Describe(), events);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, edges,
+                 servers);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -297,62 +380,20 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(store, settings, clock.Now()));
   budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
-  TrafficBook traffic(clock, &server_metrics);
-  Mailbox mailbox;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Cloud> cloud,
-      OpenCloud(
-          {.azure = config.azure, .attachments_file = config.attachments_file},
-          {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
-          AnswersTo(mailbox)));
-  Background background;
-  FleetLoop loop(settings, std::move(loaded),
-                 {.store = store,
-                  .agents = streams,
-                  .cloud = *cloud,
-                  .mailbox = mailbox,
-                  .clock = clock,
-                  .log = events,
-                  .metrics = &server_metrics,
-                  .witness = &keys.witness,
-                  .background = &background,
-                  .heartbeat = &health.heartbeat(kLoopHeartbeat),
-                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
-                  .on_node_gone = [&](const NodeKey& node) { budgets.OnNodeGone(node); },
-                  .on_writable = [&](bool writable) { readiness.SetWritable(writable); }});
-  NodeService node_service(
-      {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
-      {.streams = streams,
-       .loop = loop,
-       .traffic = traffic,
-       .budgets = budgets,
-       .revocations = *revocations});
-  AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
-  HistoryJob history(config.history, store, clock, events);
-  SystemResolver resolver;
-  ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
-  OperatorLogKeys operator_log(newest);
-  AdminService admin_service(settings, AboutUs(store, *cloud, clock), config.sqlite,
-                             {.loop = loop,
-                              .store = store,
-                              .audit = audit,
-                              .events = events,
-                              .clock = clock,
-                              .traffic = traffic,
-                              .budgets = budgets,
-                              .resolver = resolver,
-                              .revocations = *revocations,
-                              .authority = keys.authority(),
-                              .operator_log = operator_log});
-  AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
-  ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
-  readiness.ShowOn(servers.admin->server(), "spoke.v1.AdminService");
-  readiness.ShowOn(servers.agents->server(), "spoke.v1.NodeService");
-  if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
-  AddRefusals(servers, keys.enrollment.get(), endpoint.get(), metrics);
-  SayStarted(config, store.Describe(), cloud->Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, edges,
-                 servers);
-  return absl::OkStatus();
+  return RunLoop({.config = config,
+                  .edges = edges,
+                  .clocks = clocks,
+                  .keys = keys,
+                  .settings = settings,
+                  .readiness = readiness,
+                  .streams = streams,
+                  .revocations = *revocations,
+                  .budgets = budgets,
+                  .metrics = metrics,
+                  .server_metrics = server_metrics,
+                  .endpoint = endpoint.get(),
+                  .events = events},
+                 std::move(loaded));
 }
+
 }  // namespace spoke::ipam

@@ -98,11 +98,11 @@ grpc::Status AdminService::GetRecovery(Context* context, const v1::GetRecoveryRe
 grpc::Status AdminService::ConfirmRecovery(Context* context,
                                            const v1::ConfirmRecoveryRequest* request,
                                            v1::RecoveryInfo* response) {
-  OperatorChange recorded{
+  ChangeSummary summary{
       .method = "ConfirmRecovery",
       .what = fmt::format("took the store for the newest; {} nodes had not spoken",
                           request->nodes_silent())};
-  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
+  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
     auto effects = ipam::ConfirmRecovery(state, request->nodes_silent(), clock_.Now());
     *response = DescribeRecovery(state.fleet, state.recovery);
     return effects;
@@ -113,13 +113,13 @@ grpc::Status AdminService::ConfirmRecovery(Context* context,
 grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
                                     v1::UnfreezeResponse* response) {
   std::string reason;
-  OperatorChange recorded{.method = "Unfreeze", .what = ""};
+  ChangeSummary summary{.method = "Unfreeze", .what = ""};
   const absl::Status status =
-      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         const BreakerState& breaker = state.fleet.breaker.state();
         if (breaker.freeze) {
           reason = breaker.freeze->reason;
-          recorded.what = fmt::format("releases go on; they were frozen: {}", reason);
+          summary.what = fmt::format("releases go on; they were frozen: {}", reason);
         }
         return LiftFreeze(state.fleet, clock_.Now());
       });
@@ -131,9 +131,9 @@ grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRe
                                        v1::NodeInfo* response) {
   const auto mode = ModeOf(request->mode());
   if (!mode.ok()) return rpc::ToGrpc(mode.status());
-  OperatorChange recorded{.method = "SetNodeMode",
-                          .what = fmt::format("node {} is {}", request->name(), request->mode())};
-  absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
+  ChangeSummary summary{.method = "SetNodeMode",
+                        .what = fmt::format("node {} is {}", request->name(), request->mode())};
+  absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
     return SetMode(state.fleet, request->name(), *mode, clock_.Now());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -153,8 +153,8 @@ absl::Status AdminService::Describe(const Context& context, const std::string& n
 
 grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
                                      v1::NodeInfo* response) {
-  OperatorChange recorded{.method = "RetryNode", .what = fmt::format("node {}", request->name())};
-  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
+  ChangeSummary summary{.method = "RetryNode", .what = fmt::format("node {}", request->name())};
+  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
     return Retry(state.fleet, request->name());
   });
   if (!status.ok()) return rpc::ToGrpc(status);
@@ -173,17 +173,16 @@ grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequ
       farewell.silent.emplace(it->first, it->second.session_epoch);
     }
   });
-  OperatorChange recorded{.method = "ForgetNode", .what = ""};
+  ChangeSummary summary{.method = "ForgetNode", .what = ""};
   if (status.ok()) {
-    status =
-        Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-          ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, clock_.Now()));
-          recorded.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
-                                      forgotten.node.vm_id, forgotten.addresses);
-          response->set_vm_id(forgotten.node.vm_id);
-          response->set_addresses(forgotten.addresses);
-          return std::move(forgotten.effects);
-        });
+    status = Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, clock_.Now()));
+      summary.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
+                                 forgotten.node.vm_id, forgotten.addresses);
+      response->set_vm_id(forgotten.node.vm_id);
+      response->set_addresses(forgotten.addresses);
+      return std::move(forgotten.effects);
+    });
   }
   return rpc::ToGrpc(status);
 }
@@ -203,10 +202,10 @@ grpc::Status AdminService::ReleaseAddress(Context* context,
         "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
         address->ToString()));
   }
-  OperatorChange recorded{.method = "ReleaseAddress", .what = address->ToString()};
-  if (request->force()) recorded.what += fmt::format(", by force: {}", request->reason());
+  ChangeSummary summary{.method = "ReleaseAddress", .what = address->ToString()};
+  if (request->force()) summary.what += fmt::format(", by force: {}", request->reason());
   if (status.ok()) {
-    status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
+    status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
       return request->force()
                  ? ForceRelease(state.fleet, *address, request->node(), request->reason())
                  : Release(state.fleet, *address, request->node());
@@ -221,11 +220,11 @@ grpc::Status AdminService::QuarantineAddress(Context* context,
                                              v1::AddressInfo* response) {
   const auto address = ip::Address::Parse(request->address());
   if (!address.ok()) return rpc::ToGrpc(address.status());
-  OperatorChange recorded{
+  ChangeSummary summary{
       .method = "QuarantineAddress",
       .what = request->lift() ? fmt::format("{} is out of quarantine", address->ToString())
                               : fmt::format("{}: {}", address->ToString(), request->reason())};
-  const absl::Status status = Do(*context, recorded, [&](ServerState& state, RawRecords&) {
+  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
     const absl::Time now = clock_.Now();
     std::optional<Quarantine> quarantine;
     if (!request->lift()) {
@@ -249,13 +248,13 @@ grpc::Status AdminService::CreateReservation(Context* context,
                             .count = request->count(),
                             .addresses_per_node = request->addresses_per_node(),
                             .ttl = absl::Milliseconds(request->ttl_ms())};
-  OperatorChange recorded{.method = "CreateReservation", .what = ""};
+  ChangeSummary summary{.method = "CreateReservation", .what = ""};
   if (!request->dry_run()) {
-    recorded.what = fmt::format("{}: {} addresses for each of {} nodes", wanted.name,
-                                wanted.addresses_per_node, wanted.nodes.size() + wanted.count);
+    summary.what = fmt::format("{}: {} addresses for each of {} nodes", wanted.name,
+                               wanted.addresses_per_node, wanted.nodes.size() + wanted.count);
   }
   const absl::Status status =
-      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         ASSIGN_OR_RETURN(Effects effects,
                          Reserve(state.fleet, wanted, clock_.Now(), request->dry_run()));
         const auto& all = state.fleet.reservations.all();
@@ -270,9 +269,9 @@ grpc::Status AdminService::CreateReservation(Context* context,
 grpc::Status AdminService::DeleteReservation(Context* context,
                                              const v1::DeleteReservationRequest* request,
                                              v1::ReservationInfo* response) {
-  OperatorChange recorded{.method = "DeleteReservation", .what = request->name()};
+  ChangeSummary summary{.method = "DeleteReservation", .what = request->name()};
   return rpc::ToGrpc(
-      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         const auto& all = state.fleet.reservations.all();
         if (const auto it = all.find(request->name()); it != all.end()) {
           *response = DescribeReservation(it->second);
@@ -309,12 +308,12 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
   const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
   std::vector<PolicyWrite> writes = EncodePlan(plan);
   for (PolicyWrite& former : EncodeFormer(plan, from)) writes.push_back(std::move(former));
-  const std::string summary = SummaryOf(plan);
-  OperatorChange recorded{.method = method, .what = ""};
+  std::string changed = SummaryOf(plan);
+  ChangeSummary summary{.method = method, .what = ""};
   CompiledPolicy compiled(plan.next);
   bool in_force = false;
   const absl::Status status =
-      Do(context, recorded, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+      Do(context, summary, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
         if (state.objects.version() != from) return Effects();
         RETURN_IF_ERROR(SetPools(state.fleet, pools));
         state.objects = plan.next;
@@ -323,7 +322,7 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
           raw.insert_or_assign(std::move(write.key), std::move(write.value));
         }
         in_force = true;
-        recorded.what = summary;
+        summary.what = std::move(changed);
         return Effects();
       });
   RETURN_IF_ERROR(status);
@@ -385,12 +384,12 @@ grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRollo
     response->set_connections_cut(cut.cut);
   });
   if (!status.ok()) return rpc::ToGrpc(status);
-  OperatorChange recorded{
+  ChangeSummary summary{
       .method = "ResumeRollout",
       .what = fmt::format("version {} may end {} of {} connections on {} nodes", request->version(),
                           response->connections_cut(), response->connections(), response->nodes())};
   return rpc::ToGrpc(
-      Do(*context, recorded, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
         if (state.bundles.version() != request->version()) {
           return absl::FailedPreconditionError(
               fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",

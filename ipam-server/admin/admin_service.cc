@@ -43,7 +43,7 @@ absl::Status AdminService::Ask(const Context& context, LoopQuery query) {
   return AskLoop(loop_, PatienceOf(context), std::move(query));
 }
 
-absl::Status AdminService::Do(const Context& context, OperatorChange& recorded, LoopChange change) {
+absl::Status AdminService::Do(const Context& context, ChangeSummary& summary, LoopChange change) {
   const absl::Time now = clock_.Now();
   ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
   std::optional<v1::OperatorRecord> record;
@@ -51,8 +51,8 @@ absl::Status AdminService::Do(const Context& context, OperatorChange& recorded, 
                                [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
                                  const uint64_t before = state.objects.version();
                                  ASSIGN_OR_RETURN(Effects effects, change(state, raw));
-                                 if (recorded.what.empty()) return effects;
-                                 record = RecordOf(who, recorded, now);
+                                 if (summary.what.empty()) return effects;
+                                 record = RecordOf(who, summary, now);
                                  record->set_policy_before(before);
                                  record->set_policy_after(state.objects.version());
                                  raw.insert_or_assign(operator_log_.Next(now),
@@ -74,10 +74,10 @@ void AdminService::LogChange(const v1::OperatorRecord& record) {
 }
 
 absl::StatusOr<AdminService::PreparedRecord> AdminService::PrepareRecord(
-    const Context& context, const OperatorChange& recorded) {
+    const Context& context, const ChangeSummary& summary) {
   const absl::Time now = clock_.Now();
   ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
-  PreparedRecord prepared{.record = RecordOf(who, recorded, now), .put = {}};
+  PreparedRecord prepared{.record = RecordOf(who, summary, now), .put = {}};
   prepared.put = {.key = operator_log_.Next(now), .value = prepared.record.SerializeAsString()};
   return prepared;
 }

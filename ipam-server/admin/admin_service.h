@@ -160,9 +160,9 @@ class AdminService final : public v1::AdminService::Service {
  private:
   // AskLoop(), VisitNodes() and ChangeInLoop(), with the caller's deadline.
   absl::Status Ask(const Context& context, LoopQuery query);
-  // Also records what `recorded` says by the time `change` has been made, in the same commit and in
+  // Also records what `summary` says by the time `change` has been made, in the same commit and in
   // the log (operator_change). Errors: also as CallerOf().
-  absl::Status Do(const Context& context, OperatorChange& recorded, LoopChange change);
+  absl::Status Do(const Context& context, ChangeSummary& summary, LoopChange change);
   // A change that does not go through the loop: its record, to be written in the same commit, and
   // said by LogChange() once that has succeeded.
   struct PreparedRecord {
@@ -170,7 +170,7 @@ class AdminService final : public v1::AdminService::Service {
     CompareAndPut put;
   };
   absl::StatusOr<PreparedRecord> PrepareRecord(const Context& context,
-                                               const OperatorChange& recorded);
+                                               const ChangeSummary& summary);
   void LogChange(const v1::OperatorRecord& record);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);

@@ -80,9 +80,9 @@ grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* reque
                                  Writer<v1::AuditResponse>* writer) {
   if (request->repair()) {
     // The record comes before: the repairs are the loop's own, one by one.
-    OperatorChange recorded{.method = "Audit", .what = "begins to repair what differs"};
+    ChangeSummary summary{.method = "Audit", .what = "begins to repair what differs"};
     const absl::Status kept =
-        Do(*context, recorded, [](ServerState&, RawRecords&) { return Effects(); });
+        Do(*context, summary, [](ServerState&, RawRecords&) { return Effects(); });
     if (!kept.ok()) return rpc::ToGrpc(kept);
   }
   uint64_t nodes = 0;

@@ -60,14 +60,14 @@ std::string OperatorLogKeys::Next(absl::Time now) {
   return StoreKeyOf(newest_);
 }
 
-v1::OperatorRecord RecordOf(const Operator& who, const OperatorChange& recorded, absl::Time now) {
+v1::OperatorRecord RecordOf(const Operator& who, const ChangeSummary& summary, absl::Time now) {
   v1::OperatorRecord record;
   record.set_unix_ms(absl::ToUnixMillis(now));
   record.set_who(who.name);
   record.set_role(std::string(NameOf(who.role)));
   record.set_from(who.from);
-  record.set_method(std::string(recorded.method));
-  record.set_what(Cut(recorded.what, kMaxSummaryBytes));
+  record.set_method(std::string(summary.method));
+  record.set_what(Cut(summary.what, kMaxSummaryBytes));
   return record;
 }
 

@@ -98,10 +98,10 @@ TEST_F(PolicyVersionsTest, WhatIsNotKeptIsRefusedWithWhatIs) {
 
 TEST_F(PolicyVersionsTest, LargeChangesAreInPiecesThatAStoreTakes) {
   std::string yaml;
-  for (int i = 0; i < 5000; ++i) {
-    yaml += Pool("p" + std::to_string(i),
-                 "10." + std::to_string(i / 256) + "." + std::to_string(i % 256) + ".0/24") +
-            "---\n";
+  for (int i = 0; i < 4000; ++i) {
+    const std::string name = "a-pool-with-a-name-of-some-fifty-letters-" + std::to_string(i);
+    yaml += Pool(name, "10." + std::to_string(i / 256) + "." + std::to_string(i % 256) + ".0/24");
+    yaml += "---\n";
   }
   Apply(yaml);
   std::vector<ObjectKey> all;
@@ -116,7 +116,7 @@ TEST_F(PolicyVersionsTest, LargeChangesAreInPiecesThatAStoreTakes) {
                         })
                   .ok());
   EXPECT_GT(pieces, 1);
-  EXPECT_THAT(PoolsAfterUndo(0), testing::SizeIs(5000));
+  EXPECT_THAT(PoolsAfterUndo(0), testing::SizeIs(4000));
 }
 
 TEST_F(PolicyVersionsTest, AChangeOfNothingLeavesNothing) {

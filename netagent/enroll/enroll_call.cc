@@ -53,7 +53,7 @@ absl::StatusOr<EnrollAnswer> EnrollCall::Ask(const EnrollAsk& ask, absl::Duratio
 }
 
 absl::StatusOr<EnrollAnswer> EnrollCall::AskOne(const std::string& server, const EnrollAsk& ask,
-                                               absl::Duration patience) {
+                                                absl::Duration patience) {
   ASSIGN_OR_RETURN(const auto credentials, rpc::AnonymousCredentials(servers_.ca_file));
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

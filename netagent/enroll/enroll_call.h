@@ -55,14 +55,14 @@ class EnrollCall {
   // kUnavailable, kDeadlineExceeded (no server answers, or it is not who it should be; the message
   // says it of each); kCancelled.
   absl::StatusOr<EnrollAnswer> Ask(const EnrollAsk& ask,
-                                  absl::Duration patience = absl::Seconds(30));
+                                   absl::Duration patience = absl::Seconds(30));
 
   // Ends the Ask() that is under way, and all later ones.
   void Cancel();
 
  private:
   absl::StatusOr<EnrollAnswer> AskOne(const std::string& server, const EnrollAsk& ask,
-                                     absl::Duration patience);
+                                      absl::Duration patience);
 
   const EnrollServers servers_;
   size_t first_ = 0;  // The server that is asked first.

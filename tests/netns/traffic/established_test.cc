@@ -187,7 +187,7 @@ TEST_P(EstablishedTest, EndsWhenThePolicyForbidsItAndGoesOnWhereItDoesNot) {
     ASSERT_TRUE(inbound.Talks());
     ASSERT_TRUE(allowed.Talks());
 
-    const CutCount would =
+    const CutsByRule would =
         table_->Cut(traffic_->CutsOf(Isolated(false)).value(), ConntrackTable::Act::kCount).found;
     EXPECT_EQ(would.peer_spoke, 2U);
     EXPECT_GE(would.connections, 3U);

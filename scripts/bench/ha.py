@@ -26,6 +26,9 @@ LEASE_S = 3
 # How long a member's loss is watched, and a server that stands still.
 WATCH_S = 5
 STOPPED_S = 10
+# How long standbys have been connected to a leader, by whose end they notice that it has gone; for a
+# second or two after it took over, its loss takes the lease's time.
+SETTLE_S = 3
 # A deposed leader that goes on has to notice and end.
 DEPOSED_S = 20
 
@@ -141,7 +144,7 @@ def start_again(cluster, server):
     """It stands by from now on."""
     cluster.bench.stop(server.process)
     cluster.launch_standby(server)
-    time.sleep(1.5)  # It holds a connection to the leader, by whose end it would notice.
+    time.sleep(SETTLE_S)
 
 
 def kill_leaders(cluster, swarm, repeats):

@@ -1,4 +1,7 @@
 // The file users start from must be one the server takes, and must show the true defaults.
+#include <optional>
+#include <string>
+
 #include "gtest/gtest.h"
 #include "ipam-server/config.h"
 #include "lib/os/file.h"
@@ -55,6 +58,23 @@ TEST(ExampleConfig, OfSeveralServersIsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->etcd->lease, defaults.lease);
   EXPECT_EQ(config->etcd->listen_standbys, defaults.listen_standbys);
   EXPECT_EQ(config->sqlite, ServerConfig().sqlite);
+}
+
+TEST(ExampleConfig, WhatKubernetesGetsForSeveralServersIsAccepted) {
+  const std::string file = "/conf/kubernetes/overlays/static-ha/ipam-server.yaml";
+  const auto text = os::ReadFile(SPOKE_SOURCE_DIR + file);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const auto config = ParseServerConfig(
+      *text, file, [](const std::string&) { return absl::OkStatus(); },
+      [](const std::string& name) -> std::optional<std::string> {
+        // Each server and member has an address of its own.
+        const size_t digit = name.find_first_of("012");
+        return digit == std::string::npos ? "10.0.0.9" : std::string("10.0.0.") + name[digit];
+      });
+  ASSERT_TRUE(config.ok()) << config.status();
+  ASSERT_TRUE(config->etcd && config->enroll);
+  EXPECT_EQ(config->etcd->endpoints.size(), 3U);
+  EXPECT_FALSE(config->seal_key_file.empty());
 }
 
 TEST(ExampleConfig, ShowsTheDefaultsOfEnrollToo) {

@@ -37,6 +37,7 @@ short LeaderConnection::events() const {
 
 LeaderLink LeaderConnection::Step(int64_t now_ms) {
   while (const std::optional<LinkEvent> event = StepOnce(now_ms)) {
+    const bool was_taken = link_ == LeaderLink::kTaken;
     link_ = Next(link_, *event);
     connected_ = *event == LinkEvent::kConnected;
     if (connected_) {
@@ -45,7 +46,8 @@ LeaderLink LeaderConnection::Step(int64_t now_ms) {
       continue;
     }
     socket_.Reset();
-    due_ms_ = link_ == LeaderLink::kClosed ? now_ms : now_ms + kPauseMs;
+    due_ms_ = now_ms + kPauseMs;
+    if (link_ == LeaderLink::kClosed) due_ms_ = now_ms + (was_taken ? kAgainMs : 0);
   }
   return link_;
 }

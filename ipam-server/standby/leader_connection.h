@@ -18,6 +18,7 @@ class LeaderConnection {
   static constexpr int64_t kPatienceMs = 500;  // For an answer to a connect.
   static constexpr int64_t kPauseMs = 1000;    // Until the next, where there was no connection.
   static constexpr int64_t kHeldMs = 1000;     // What ends before was closed early.
+  static constexpr int64_t kAgainMs = 20;  // Until a dial that was taken and let go is repeated.
 
   // `address`: host:port with a numeric host. With any other, or none, it stays kApart.
   explicit LeaderConnection(const std::string& address);

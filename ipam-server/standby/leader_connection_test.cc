@@ -1,14 +1,21 @@
 // LeaderConnection against StandbyPort, over real sockets.
 #include "ipam-server/standby/leader_connection.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "ipam-server/standby/standby_port.h"
+#include "lib/ip/address.h"
+#include "lib/ip/socket_address.h"
 #include "lib/os/clock.h"
+#include "lib/os/unique_fd.h"
 
 namespace spoke::ipam {
 namespace {
@@ -46,13 +53,35 @@ TEST_F(LeaderConnectionTest, ALeaderWhosePortEndsIsGone) {
   EXPECT_TRUE(Await(connection, LeaderLink::kGone, LeaderConnection::kHeldMs));
 }
 
+// The kernel closes what a process holds last first: its connections before what it listens on.
+TEST_F(LeaderConnectionTest, ALeaderIsGoneWhoseListenerOutlivesItsConnections) {
+  os::UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto any = ip::ToSocketAddress(ip::Address::Parse("127.0.0.1").value(), 0);
+  ASSERT_EQ(::bind(listener.get(), any.get(), any.size), 0);
+  ASSERT_EQ(::listen(listener.get(), 4), 0);
+  sockaddr_in bound{};
+  socklen_t size = sizeof(bound);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&bound), &size), 0);
+  LeaderConnection connection("127.0.0.1:" + std::to_string(ntohs(bound.sin_port)));
+  ASSERT_TRUE(Await(connection, LeaderLink::kHeld, 0));
+  os::UniqueFd held(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(held.valid());
+  held.Reset();
+  ASSERT_TRUE(Await(connection, LeaderLink::kTaken, LeaderConnection::kHeldMs));
+  listener.Reset();
+  EXPECT_TRUE(Await(connection, LeaderLink::kGone, LeaderConnection::kHeldMs));
+}
+
 TEST_F(LeaderConnectionTest, ALeaderThatListensAgainIsNotGone) {
   auto port = Open();
   LeaderConnection connection(address_);
   ASSERT_TRUE(Await(connection, LeaderLink::kHeld, 0));
   port.reset();
   port = Open(address_);
-  EXPECT_TRUE(Await(connection, LeaderLink::kHeld, LeaderConnection::kHeldMs));
+  EXPECT_TRUE(Await(connection, LeaderLink::kTaken, LeaderConnection::kHeldMs));
+  for (int64_t ahead_ms = 0; ahead_ms < 20'000; ahead_ms += 500) {
+    EXPECT_EQ(connection.Step(os::MonotonicMs() + ahead_ms), LeaderLink::kTaken);
+  }
 }
 
 TEST_F(LeaderConnectionTest, ALeaderThatWasNeverReachedIsNotGone) {

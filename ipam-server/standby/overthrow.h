@@ -14,7 +14,10 @@ enum class LeaderLink : uint8_t {
   kApart,   // There is no connection: the lease decides.
   kHeld,    // It is there.
   kClosed,  // It was closed; whether somebody still listens is being found out.
-  kGone,    // Nobody does: the leader may be overthrown.
+  // Somebody has taken the dial that followed. That may still be the process that ends: the kernel
+  // closes its connections before what it listens on.
+  kTaken,
+  kGone,  // Nobody does: the leader may be overthrown.
 };
 
 enum class LinkEvent : uint8_t {
@@ -33,8 +36,14 @@ constexpr LeaderLink Next(LeaderLink link, LinkEvent event) {
       if (event == LinkEvent::kConnected) return LeaderLink::kHeld;
       return event == LinkEvent::kClosed ? LeaderLink::kClosed : LeaderLink::kApart;
     case LeaderLink::kClosed:
-      if (event == LinkEvent::kConnected) return LeaderLink::kHeld;
+      if (event == LinkEvent::kConnected) return LeaderLink::kTaken;
       return event == LinkEvent::kRefused ? LeaderLink::kGone : LeaderLink::kApart;
+    case LeaderLink::kTaken:
+      if (event == LinkEvent::kConnected) return LeaderLink::kTaken;
+      if (event == LinkEvent::kClosed || event == LinkEvent::kClosedEarly) {
+        return LeaderLink::kClosed;
+      }
+      return LeaderLink::kApart;
     case LeaderLink::kGone:
       return LeaderLink::kGone;
   }
@@ -48,6 +57,7 @@ static_assert(Next(LeaderLink::kHeld, LinkEvent::kRefused) == LeaderLink::kApart
 static_assert(Next(LeaderLink::kHeld, LinkEvent::kSilent) == LeaderLink::kApart);
 static_assert(Next(LeaderLink::kHeld, LinkEvent::kClosedEarly) == LeaderLink::kApart);
 static_assert(Next(LeaderLink::kClosed, LinkEvent::kSilent) == LeaderLink::kApart);
-static_assert(Next(LeaderLink::kClosed, LinkEvent::kConnected) == LeaderLink::kHeld);
+static_assert(Next(LeaderLink::kClosed, LinkEvent::kConnected) == LeaderLink::kTaken);
+static_assert(Next(LeaderLink::kTaken, LinkEvent::kSilent) == LeaderLink::kApart);
 
 }  // namespace spoke::ipam

@@ -68,6 +68,9 @@ class OperatorsTest : public ipam::AdminTest {
                                              .audiences = {"spoke-operators"}});
     auto opened =
         ipam::Enrollment::Open({.address = "127.0.0.1:0",
+                                .files = {.ca = dir_.File("ca/ca.pem"),
+                                          .certificate = dir_.File("ca/server.pem"),
+                                          .key = dir_.File("ca/server.key")},
                                 .directory = dir_.File("ca"),
                                 .server_names = {"127.0.0.1"},
                                 .rules = {.audience = "spoke-ipam-server",
@@ -78,7 +81,7 @@ class OperatorsTest : public ipam::AdminTest {
                                 .access = cluster_.access(),
                                 .look = absl::Milliseconds(20),
                                 .reload = absl::Seconds(1)},
-                               real_clock_, log_);
+                               {.revocations = *revocations_, .clock = real_clock_, .log = log_});
     EXPECT_TRUE(opened.ok()) << opened.status();
     enrollment_ = *std::move(opened);
     const absl::Status serving = enrollment_->Serve();
@@ -316,9 +319,12 @@ TEST_F(OperatorsTest, LoginRefusesOtherTokensAndWritesNothing) {
 
 TEST_F(OperatorsTest, ACertificateOfOperatorsIsNoNodes) {
   AddContext("node1", "spoke:admins");
-  ipam::NodeService nodes(
-      {.server_version = "1.4.0", .check_peer_name = true},
-      {.streams = streams_, .loop = loop_, .traffic = traffic_, .budgets = budgets_});
+  ipam::NodeService nodes({.server_version = "1.4.0", .check_peer_name = true},
+                          {.streams = streams_,
+                           .loop = loop_,
+                           .traffic = traffic_,
+                           .budgets = budgets_,
+                           .revocations = *revocations_});
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0",

@@ -192,7 +192,7 @@ void ReadOperators(const ConfigMap& enroll, OperatorRules& out) {
   }
 }
 
-// Checks what operators need of each other's keys.
+// Checks what operators need of each other's keys. `tls` must have been read.
 void CheckOperators(const ConfigMap& root, const ServerConfig& config) {
   const bool served = config.listen_operators != "off";
   if (served && config.tls.insecure) {
@@ -267,10 +267,9 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   const ConfigMap root = document.Root();
   ReadListen(root, check_directory, out);
   ReadEnroll(root, check_directory, out);
-  CheckOperators(root, out);
-
   ReadStore(root, check_directory, out);
   ReadSealKey(root, out);
+  CheckOperators(root, out);
   ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);

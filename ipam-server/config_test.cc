@@ -70,7 +70,7 @@ debug: true
 }
 
 TEST(ServerConfig, OperatorsNeedTlsAndAPort) {
-  EXPECT_THAT(Mistakes("listen: {operators: \"0.0.0.0:7446\"}\n" + std::string(kGood)),
+  EXPECT_THAT(Mistakes("listen: {operators: \"0.0.0.0:7447\"}\n" + std::string(kGood)),
               HasSubstr("ipam.yaml:1: listen.operators: needs TLS"));
   const std::string enroll =
       "enroll: {server_names: [a], operators: {viewers: [\"group:web\"], admins: [\"user:b\"]}}\n"
@@ -78,9 +78,9 @@ TEST(ServerConfig, OperatorsNeedTlsAndAPort) {
   EXPECT_THAT(Mistakes(enroll),
               HasSubstr("enroll.operators: gives certificates that nothing accepts"));
   const auto config =
-      ParseServerConfig("listen: {operators: \"0.0.0.0:7446\"}\n" + enroll, "f", AllThere);
+      ParseServerConfig("listen: {operators: \"0.0.0.0:7447\"}\n" + enroll, "f", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->listen_operators, "0.0.0.0:7446");
+  EXPECT_EQ(config->listen_operators, "0.0.0.0:7447");
   EXPECT_EQ(config->enroll->operators,
             (OperatorRules{.viewers = {"group:web"}, .admins = {"user:b"}}));
   EXPECT_THAT(

@@ -56,6 +56,8 @@ constexpr int kMaxAdminMessageBytes = 4 << 20;
 
 // How often it is looked at whether this server still leads.
 constexpr int kMarginPeriodMs = 100;
+// After how many of these looks it is looked for certificates that have ended.
+constexpr int kTurnsForCertificates = 100;
 
 // The longest silence of a loop of the server. A commit to a disk that is busy may take a while.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
@@ -237,6 +239,7 @@ struct Running {
   EventRing& events;
   Cloud& cloud;
   Readiness& readiness;
+  Revocations& revocations;
 };
 
 void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {
@@ -250,8 +253,9 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   parts.budgets.Start(parts.streams, parts.events);
   const os::UniqueFd signals = edges.signals.Descriptor();
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
-  while (::poll(&signal, 1, kMarginPeriodMs) <= 0) {
+  for (int turn = 1; ::poll(&signal, 1, kMarginPeriodMs) <= 0; ++turn) {
     parts.readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+    if (turn % kTurnsForCertificates == 0) parts.revocations.CutEnded();
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
   Shutdown(servers, edges.health);
@@ -325,21 +329,23 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
                               .audit = audit,
                               .events = events,
                               .clock = clock,
+                              .time_of_day = clocks.time_of_day,
                               .traffic = traffic,
                               .budgets = budgets,
                               .resolver = resolver,
                               .revocations = revocations,
                               .authority = keys.authority(),
                               .operator_log = operator_log});
-  AdminGate gate(base::kVersion, admin_service, clocks.time_of_day, events);
+  AdminGate gate(base::kVersion, admin_service,
+                 {.revocations = revocations, .clock = clocks.time_of_day, .log = events});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
   readiness.ShowOn(servers.admin->server(), "spoke.v1.AdminService");
   readiness.ShowOn(servers.agents->server(), "spoke.v1.NodeService");
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint, metrics);
   SayStarted(config, store.Describe(), cloud->Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness}, edges,
-                 servers);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness, revocations},
+                 edges, servers);
   return absl::OkStatus();
 }
 
@@ -367,8 +373,11 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
         streams.Cut(session, why);
       }));
   // The keys come now that the store is ours, and so is what lies beside it.
-  ASSIGN_OR_RETURN(const ServerKeys keys,
-                   OpenKeys(config, store, *revocations, clocks.time_of_day, log));
+  ASSIGN_OR_RETURN(const ServerKeys keys, OpenKeys(config, {.store = store,
+                                                            .revocations = *revocations,
+                                                            .clock = clocks.time_of_day,
+                                                            .log = log,
+                                                            .margin = edges.margin}));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());

@@ -74,18 +74,20 @@ absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const ServerConfig& a
 
 }  // namespace
 
-absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, Store& store,
-                                    const Revocations& revocations, const os::Clock& clock,
-                                    telemetry::Log& log) {
-  ASSIGN_OR_RETURN(const auto seal, OpenSealKeyOf(config, store, log));
+absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, const KeyEdges& edges) {
+  Store& store = edges.store;
+  ASSIGN_OR_RETURN(const auto seal, OpenSealKeyOf(config, store, edges.log));
   std::unique_ptr<Enrollment> enrollment;
   if (config.enroll) {
-    Enrollment::Edges edges{.revocations = revocations, .clock = clock, .log = log};
+    Enrollment::Edges needs{.revocations = edges.revocations,
+                            .clock = edges.clock,
+                            .log = edges.log,
+                            .margin = edges.margin};
     if (seal) {
-      edges.place.emplace(ClusterAuthority::Place{
+      needs.place.emplace(ClusterAuthority::Place{
           .store = store, .key = seal->key, .directory = config.enroll->directory});
     }
-    ASSIGN_OR_RETURN(enrollment, OpenEnrollment(config, std::move(edges)));
+    ASSIGN_OR_RETURN(enrollment, OpenEnrollment(config, std::move(needs)));
   }
   const std::string directory = config.witness_directory();
   ASSIGN_OR_RETURN(const auto marks, MarkKeysOf(seal, directory, store));

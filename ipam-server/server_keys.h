@@ -2,9 +2,11 @@
 // store's marks, and the authority with all that enrollment needs.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "ipam-server/config.h"
 #include "ipam-server/enroll/enrollment.h"
 #include "ipam-server/loop/store_witness.h"
@@ -24,11 +26,18 @@ struct ServerKeys {
   }
 };
 
-// Borrows all. Errors: as OpenSealKey(), FormerMarkKey(), StoreWitness::Open() and
+// What the keys need, borrowed. `clock` tells the time of day; `margin`: as EnrollService::Edges.
+struct KeyEdges {
+  Store& store;
+  const Revocations& revocations;
+  const os::Clock& clock;
+  telemetry::Log& log;
+  std::function<absl::Duration()> margin;
+};
+
+// Errors: as OpenSealKey(), FormerMarkKey(), StoreWitness::Open() and
 // Enrollment::Open(); kFailedPrecondition (enrollment, and not in a cluster). Without
 // seal_key_file, where the store's secrets are sealed: kFailedPrecondition; nothing was changed.
-absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, Store& store,
-                                    const Revocations& revocations, const os::Clock& clock,
-                                    telemetry::Log& log);
+absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, const KeyEdges& edges);
 
 }  // namespace spoke::ipam

@@ -542,6 +542,9 @@ std::string Agent::EnrollReason() const {
 }
 
 void Agent::SayHello() {
+  // The stream for which this was asked may be over, and the next one greeted by now: what has come
+  // up since would be taken for said.
+  if (!session_.AwaitsGreeting()) return;
   const auto nic = links_.ReadNic(config_.nic);
   health_.OnNic(nic.status());
   if (!nic.ok()) {

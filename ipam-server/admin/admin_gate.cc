@@ -16,7 +16,11 @@ constexpr absl::Duration kTellPause = absl::Seconds(1);
 
 grpc::Status AdminGate::Refusal(const grpc::ServerContext& context, const Asked& asked) {
   const auto caller = CallerOf(context, clock_.Now());
-  const absl::Status status = caller.ok() ? Authorize(*caller, asked) : caller.status();
+  absl::Status status = caller.status();
+  if (status.ok()) {
+    status = revocations_.Check({.node = "", .serial = caller->serial, .machines = {}});
+  }
+  if (status.ok()) status = Authorize(*caller, asked);
   if (!status.ok()) TellRefused(context, asked, status);
   return rpc::ToGrpc(status);
 }

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ipam-server/operators/role.h"
+#include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/telemetry/log.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
@@ -20,14 +21,24 @@
 namespace spoke::ipam {
 
 // Thread-safe, as the service behind it is. Errors of every call, beside those of the service: as
-// CallerOf() and Authorize(); FAILED_PRECONDITION, with base::CheckSkew()'s text, except of
-// GetStatus. A refusal for want of a role is in the log (operator_refused), once a second at most.
+// CallerOf(), Revocations::Check() of the certificate's serial number, and Authorize();
+// FAILED_PRECONDITION, with base::CheckSkew()'s text, except of GetStatus. A refusal for want of a
+// role is in the log (operator_refused), once a second at most.
 class AdminGate final : public v1::AdminService::Service {
  public:
-  // Borrows all. `version`: this server's. `clock`: the time of day.
-  AdminGate(std::string version, v1::AdminService::Service& behind, const os::Clock& clock,
-            telemetry::Log& log)
-      : version_(std::move(version)), behind_(behind), clock_(clock), log_(log) {}
+  // All borrowed. `clock` tells the time of day.
+  struct Edges {
+    const Revocations& revocations;
+    const os::Clock& clock;
+    telemetry::Log& log;
+  };
+  // Borrows `behind` as well. `version`: this server's.
+  AdminGate(std::string version, v1::AdminService::Service& behind, const Edges& edges)
+      : version_(std::move(version)),
+        behind_(behind),
+        revocations_(edges.revocations),
+        clock_(edges.clock),
+        log_(edges.log) {}
 
   grpc::Status GetStatus(grpc::ServerContext* context, const v1::GetStatusRequest* request,
                          v1::GetStatusResponse* answer) override {
@@ -228,6 +239,7 @@ class AdminGate final : public v1::AdminService::Service {
 
   const std::string version_;
   Behind& behind_;
+  const Revocations& revocations_;
   const os::Clock& clock_;
   telemetry::Log& log_;
   absl::Mutex mutex_;

@@ -1,6 +1,7 @@
 // The calls about certificates: who is taken no more, and whose signatures count.
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "ipam-server/admin/admin_service.h"
 #include "lib/base/status.h"
@@ -63,13 +64,28 @@ absl::StatusOr<v1::ListRootsResponse> DescribeRoots(const Roots& roots) {
 
 }  // namespace
 
+// An agent says its VM's id itself, and could say another; the cloud's name of the instance is
+// proved. So what is denied is that, where it is known.
+absl::StatusOr<DeniedName> AdminService::ProvedName(const Context& context,
+                                                    const DeniedName& machine) {
+  std::string instance;
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+    for (const auto& [key, record] : view.fleet.ledger.nodes()) {
+      if (absl::AsciiStrToLower(key.vm_id) == machine.value) instance = record.instance;
+    }
+  }));
+  if (instance.empty()) return machine;
+  return DeniedName::From(NameOf(DeniedKind::kMachine), instance);
+}
+
 grpc::Status AdminService::RevokeIdentity(Context* context,
                                           const v1::RevokeIdentityRequest* request,
                                           v1::RevokeIdentityResponse* response) {
-  const auto name = DeniedName::From(request->kind(), request->value());
+  auto name = DeniedName::From(request->kind(), request->value());
+  if (name.ok() && name->kind == DeniedKind::kMachine) name = ProvedName(*context, *name);
   if (!name.ok()) return rpc::ToGrpc(name.status());
   if (const absl::Status valid = CheckDenial(*request); !valid.ok()) return rpc::ToGrpc(valid);
-  const absl::Time now = clock_.Now();
+  const absl::Time now = time_of_day_.Now();
   const auto change =
       PrepareRecord(*context, {.method = "RevokeIdentity",
                                .what = fmt::format("{} {} is revoked: {}", NameOf(name->kind),
@@ -133,7 +149,7 @@ grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAut
   const auto change = PrepareRecord(
       *context, {.method = "RotateAuthority", .what = "the authority's root is being replaced"});
   if (!change.ok()) return rpc::ToGrpc(change.status());
-  const absl::Status begun = (*authority)->Rotate(clock_.Now(), &change->put);
+  const absl::Status begun = (*authority)->Rotate(time_of_day_.Now(), &change->put);
   if (!begun.ok()) return rpc::ToGrpc(begun);
   LogChange(change->record);
   events_.Info("authority_rotation_begun", {{"by", change->record.who()}});

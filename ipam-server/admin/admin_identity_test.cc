@@ -66,7 +66,7 @@ TEST_F(AdminIdentityTest, ARevokedNodeIsCutAndStaysOut) {
   ASSERT_TRUE(Ask(&Stub::ListRevoked, v1::ListRevokedRequest(), list).ok());
   ASSERT_EQ(list.identities_size(), 1);
   EXPECT_EQ(list.identities(0).value(), "node1");
-  EXPECT_EQ(list.identities(0).by(), "admin socket");
+  EXPECT_EQ(list.identities(0).by(), "uid 0");
   v1::UnrevokeIdentityRequest lift;
   lift.set_kind("node");
   lift.set_value("node1");

@@ -44,7 +44,7 @@ absl::Status AdminService::Ask(const Context& context, LoopQuery query) {
 }
 
 absl::Status AdminService::Do(const Context& context, ChangeSummary& summary, LoopChange change) {
-  const absl::Time now = clock_.Now();
+  const absl::Time now = time_of_day_.Now();
   ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
   std::optional<v1::OperatorRecord> record;
   RETURN_IF_ERROR(ChangeInLoop(loop_, PatienceOf(context),
@@ -75,7 +75,7 @@ void AdminService::LogChange(const v1::OperatorRecord& record) {
 
 absl::StatusOr<AdminService::PreparedRecord> AdminService::PrepareRecord(
     const Context& context, const ChangeSummary& summary) {
-  const absl::Time now = clock_.Now();
+  const absl::Time now = time_of_day_.Now();
   ASSIGN_OR_RETURN(const Operator who, CallerOf(context, now));
   PreparedRecord prepared{.record = RecordOf(who, summary, now), .put = {}};
   prepared.put = {.key = operator_log_.Next(now), .value = prepared.record.SerializeAsString()};

@@ -43,6 +43,7 @@ class AdminService final : public v1::AdminService::Service {
     AuditJob& audit;
     EventRing& events;
     const os::Clock& clock;
+    const os::Clock& time_of_day;  // By which certificates and revocations end.
     TrafficBook& traffic;
     BudgetKeeper& budgets;
     HostResolver& resolver;
@@ -61,6 +62,7 @@ class AdminService final : public v1::AdminService::Service {
         audit_(edges.audit),
         events_(edges.events),
         clock_(edges.clock),
+        time_of_day_(edges.time_of_day),
         traffic_(edges.traffic),
         budgets_(edges.budgets),
         resolver_(edges.resolver),
@@ -172,6 +174,7 @@ class AdminService final : public v1::AdminService::Service {
   absl::StatusOr<PreparedRecord> PrepareRecord(const Context& context,
                                                const ChangeSummary& summary);
   void LogChange(const v1::OperatorRecord& record);
+  absl::StatusOr<DeniedName> ProvedName(const Context& context, const DeniedName& machine);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
   absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
@@ -195,6 +198,7 @@ class AdminService final : public v1::AdminService::Service {
   AuditJob& audit_;
   EventRing& events_;
   const os::Clock& clock_;
+  const os::Clock& time_of_day_;
   TrafficBook& traffic_;
   BudgetKeeper& budgets_;
   HostResolver& resolver_;

@@ -64,7 +64,7 @@ bool IsGood(const std::string& certificate, const std::string& key, const OwnCer
   }
   // A certificate that the authority's own end has made shorter cannot be made longer.
   const auto of_authority = tls::ReadCertificate(authority.certificate);
-  const bool lasts = facts->not_after > now + kOwnCertificateLife / 3 ||
+  const bool lasts = facts->not_after > now + own.life / 3 ||
                      (of_authority.ok() && facts->not_after >= of_authority->not_after);
   const std::string& organization = own.subject.organization;
   const auto organizations =
@@ -127,7 +127,8 @@ OwnCertificate OperatorCertificate() {
                       .dns_names = {},
                       .addresses = {},
                       .organization = std::string(OrganizationOf(Role::kAdmin)),
-                      .purpose = tls::Purpose::kClient}};
+                      .purpose = tls::Purpose::kClient},
+          .life = kPublishedCertificateLife};
 }
 
 absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCertificate& own,
@@ -146,7 +147,7 @@ absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCert
   }
   ASSIGN_OR_RETURN(const std::string issued,
                    tls::IssueCertificate(authority, *public_key, own.subject,
-                                         {now - kClockSkew, now + kOwnCertificateLife}));
+                                         {now - kClockSkew, now + own.life}));
   RETURN_IF_ERROR(Write(certificate_file, issued));
   return true;
 }

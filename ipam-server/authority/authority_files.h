@@ -23,6 +23,8 @@ namespace spoke::ipam {
 
 inline constexpr absl::Duration kAuthorityLife = absl::Hours(24 * 3650);
 inline constexpr absl::Duration kOwnCertificateLife = absl::Hours(24 * 365);
+// That of the operators' certificate, which is published: whoever reads it once has it for a day.
+inline constexpr absl::Duration kPublishedCertificateLife = absl::Hours(24);
 // A colon is in no node's name, so that an operator's certificate is no node's.
 inline constexpr const char* kOperatorName = "spoke:operator";
 
@@ -39,6 +41,7 @@ absl::StatusOr<tls::Authority> OpenAuthority(const std::string& directory, absl:
 struct OwnCertificate {
   std::string name;
   tls::Subject subject;
+  absl::Duration life = kOwnCertificateLife;
 };
 
 // What agents see, with `names` (DNS names or addresses, each one of both); and the operators'.
@@ -46,7 +49,7 @@ OwnCertificate ServerCertificate(const std::vector<std::string>& names);
 OwnCertificate OperatorCertificate();
 
 // Issues `own` anew unless it is there, fits its key, is `authority`'s, says what it shall, and has
-// more than a third of kOwnCertificateLife before it. True: it was issued. The key stays the same
+// more than a third of its life before it. True: it was issued. The key stays the same
 // as long as it can be read, so that no reader ever finds one that does not fit. Errors: as errno
 // says, and as tls::IssueCertificate().
 absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCertificate& own,

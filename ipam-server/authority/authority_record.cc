@@ -47,6 +47,16 @@ absl::Status Parse(std::string_view bytes, std::string_view key, Message& out) {
   return NoRecord(key);
 }
 
+// What the seal of a record is for: all of its roots. The lengths keep certificates apart.
+std::string SealedTextOf(const v1::AuthorityRecord& record) {
+  std::string text = "roots";
+  for (const v1::AuthorityRoot& root : record.roots()) {
+    text += fmt::format("\n{} {} {} {}:{}", int{root.state()}, root.since_unix_ms(),
+                        root.longest_life_ms(), root.certificate().size(), root.certificate());
+  }
+  return text;
+}
+
 absl::StatusOr<Root> FromWire(const v1::AuthorityRoot& wire, const SealKey& key) {
   ASSIGN_OR_RETURN(const RootState state, FromWire(wire.state()));
   Root root{.certificate = wire.certificate(),
@@ -85,6 +95,7 @@ absl::StatusOr<std::string> EncodeRoots(const Roots& roots, const SealKey& key) 
     out.set_since_unix_ms(absl::ToUnixMillis(root.since));
     out.set_longest_life_ms(absl::ToInt64Milliseconds(root.longest_life));
   }
+  ASSIGN_OR_RETURN(*record.mutable_seal(), SealFor(key, kRootsKey, SealedTextOf(record), ""));
   return record.SerializeAsString();
 }
 
@@ -93,6 +104,7 @@ absl::StatusOr<Roots> DecodeRoots(std::string_view bytes, const SealKey& key) {
   RETURN_IF_ERROR(Parse(bytes, kRootsKey, record));
   if (record.roots_size() > kMostRoots) return NoRecord(kRootsKey);
   RETURN_IF_ERROR(CheckFingerprint(record.seal_fingerprint(), key));
+  RETURN_IF_ERROR(UnsealFrom(key, kRootsKey, SealedTextOf(record), record.seal()).status());
   Roots roots;
   for (const v1::AuthorityRoot& wire : record.roots()) {
     ASSIGN_OR_RETURN(roots.emplace_back(), FromWire(wire, key));

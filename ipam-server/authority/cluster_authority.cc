@@ -173,8 +173,14 @@ absl::StatusOr<bool> ClusterAuthority::Step(absl::Time now) {
   if (doubtful_) RETURN_IF_ERROR(ReadAgain());
   const Roots present = roots();
   const Roots next = PlanRotation(present, now);
-  if (next == present) return false;
-  RETURN_IF_ERROR(Change(next));
+  if (next != present) {
+    RETURN_IF_ERROR(Change(next));
+    return true;
+  }
+  if (!beside_due_) return false;
+  ASSIGN_OR_RETURN(const std::string record, EncodeRoots(present, place_->key));
+  RETURN_IF_ERROR(WriteBeside(place_->directory, present, record));
+  beside_due_ = false;
   return true;
 }
 
@@ -188,7 +194,10 @@ absl::Status ClusterAuthority::Change(const Roots& next, const CompareAndPut* be
     absl::MutexLock lock(&mutex_);
     roots_ = next;
   }
-  return WriteBeside(place_->directory, next, record);
+  beside_due_ = true;
+  RETURN_IF_ERROR(WriteBeside(place_->directory, next, record));
+  beside_due_ = false;
+  return absl::OkStatus();
 }
 
 absl::Status ClusterAuthority::ReadAgain() {

@@ -78,7 +78,8 @@ class ClusterAuthority {
   const std::unique_ptr<const Place> place_;         // nullptr: a directory.
   absl::Mutex change_ ABSL_ACQUIRED_BEFORE(mutex_);  // Held while the store is asked.
   int64_t revision_ ABSL_GUARDED_BY(change_) = 0;
-  bool doubtful_ ABSL_GUARDED_BY(change_) = false;  // The store may have another record.
+  bool doubtful_ ABSL_GUARDED_BY(change_) = false;    // The store may have another record.
+  bool beside_due_ ABSL_GUARDED_BY(change_) = false;  // The files of the directory are older.
   mutable absl::Mutex mutex_;
   Roots roots_ ABSL_GUARDED_BY(mutex_);
 };

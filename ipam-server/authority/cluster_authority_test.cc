@@ -12,6 +12,7 @@
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
+#include "proto/spoke/v1/authority.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -69,6 +70,24 @@ TEST_P(ClusterAuthorityTest, IsMadeOnceAndTheSameForEveryServer) {
   const std::string stored = store_->Get(kRootsKey).value()->value;
   EXPECT_EQ(stored.find("PRIVATE"), std::string::npos) << "the key is not there to be read";
   EXPECT_EQ(Read("two/authority.sealed").find("PRIVATE"), std::string::npos);
+}
+
+// A root needs no key to be trusted, so that whoever can write to the store could add one.
+TEST_P(ClusterAuthorityTest, ARootThatWasPutIntoTheStoreWithoutTheSealKeyIsRefused) {
+  ASSERT_TRUE(Open().ok());
+  const StoredRecord stored = *store_->Get(kRootsKey).value();
+  v1::AuthorityRecord record;
+  ASSERT_TRUE(record.ParseFromString(stored.value));
+  v1::AuthorityRoot& added = *record.add_roots();
+  added.set_certificate(MakeAuthority(kNow).value().certificate);
+  added.set_state(v1::AuthorityRoot::STATE_RETIRED);
+  added.set_since_unix_ms(absl::ToUnixMillis(kNow));
+  const std::vector<CompareAndPut> batch = {{.key = std::string(kRootsKey),
+                                             .value = record.SerializeAsString(),
+                                             .expected = stored.revision}};
+  ASSERT_TRUE(store_->Commit(batch).ok());
+  const absl::Status refused = Open("two").status();
+  EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
 }
 
 TEST_P(ClusterAuthorityTest, AnotherSealKeyIsRefusedAndNothingChanges) {

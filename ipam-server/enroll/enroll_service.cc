@@ -64,6 +64,20 @@ absl::StatusOr<EnrollService::Asker> EnrollService::AuthorizeByCertificate(
               .ok()};
   RETURN_IF_ERROR(CheckRenewal(shown, request.node_name(), edges_.clock.Now()));
   ASSIGN_OR_RETURN(NodeIdentity identity, IdentityIn(facts.uris, request.node_name()));
+  // Where the API server answers, what it says of the node counts: not what it said a year ago.
+  if (request.token().empty()) {
+    if (const auto node = edges_.reviewer.ReadNode(request.node_name()); node.ok()) {
+      std::vector<std::string> uris = IdentityUris(*node);
+      ASSIGN_OR_RETURN(const NodeIdentity present, IdentityIn(uris, request.node_name()));
+      if (!identity.instance.empty() && present.instance != identity.instance) {
+        return absl::PermissionDeniedError(fmt::format(
+            "node {} is on another machine now than this certificate says: it has to enroll with "
+            "its pod's token",
+            request.node_name()));
+      }
+      facts.uris = std::move(uris);
+    }
+  }
   return Asker{.pod = "",
                .machine = std::move(identity.instance),
                .serial = std::move(facts.serial),
@@ -143,11 +157,15 @@ absl::Status EnrollService::Answer(const v1::OperatorCertificateRequest& request
   edges_.log.Info("operator_certificate_issued",
                   {{"user", token.user},
                    {"role", NameOf(role)},
+                   {"serial", facts.serial},
                    {"not_after", absl::FormatTime(facts.not_after)}});
   return absl::OkStatus();
 }
 
 absl::Status EnrollService::Enter(const std::string& peer) {
+  if (edges_.margin && edges_.margin() <= absl::ZeroDuration()) {
+    return absl::UnavailableError("this server cannot renew its leadership: ask the next one");
+  }
   absl::MutexLock lock(&mutex_);
   // A refusal is not logged: a flood would flood the log.
   return gate_.Enter(peer, edges_.clock.Now());

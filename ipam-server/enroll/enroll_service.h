@@ -2,6 +2,7 @@
 // certificate that they have, lets the core decide, and signs.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,13 +36,16 @@ class EnrollService final : public v1::EnrollService::Service {
     const Revocations& revocations;
     const os::Clock& clock;
     telemetry::Log& log;
+    // For how long no other server can lead, from now on: one that does not lead may have an old
+    // list of what was revoked. Empty: this is the only server.
+    std::function<absl::Duration()> margin = {};
   };
 
   // Borrows `authority`.
   EnrollService(Settings settings, const ClusterAuthority& authority, Edges edges)
       : settings_(std::move(settings)),
         authority_(authority),
-        edges_(edges),
+        edges_(std::move(edges)),
         gate_(settings_.gate) {}
 
   // Errors: as the proto file has them.
@@ -52,7 +56,8 @@ class EnrollService final : public v1::EnrollService::Service {
                                         v1::OperatorCertificateReply* reply) override;
 
  private:
-  // Lets one in, who must Leave(). Errors: kResourceExhausted.
+  // Lets one in, who must Leave(). Errors: kResourceExhausted; kUnavailable (another server may
+  // lead).
   absl::Status Enter(const std::string& peer);
   void Leave();
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);

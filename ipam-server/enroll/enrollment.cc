@@ -44,7 +44,8 @@ Enrollment::Enrollment(EnrollmentSettings settings, std::unique_ptr<ClusterAutho
                {.reviewer = reviewer_,
                 .revocations = edges.revocations,
                 .clock = edges.clock,
-                .log = edges.log}) {}
+                .log = edges.log,
+                .margin = edges.margin}) {}
 
 absl::StatusOr<std::unique_ptr<Enrollment>> Enrollment::Open(EnrollmentSettings settings,
                                                              Edges edges) {

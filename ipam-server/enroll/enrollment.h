@@ -2,6 +2,7 @@
 // time, serves agents that ask for certificates, and keeps the server's own good.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,7 +50,8 @@ class Enrollment {
     const os::Clock& clock;
     telemetry::Log& log;
     std::optional<ClusterAuthority::Place> place =
-        {};  // nullopt: the authority is in the directory.
+        {};                                       // nullopt: the authority is in the directory.
+    std::function<absl::Duration()> margin = {};  // As EnrollService::Edges has it.
   };
   // Makes the authority where there is none, and the server's certificate, so that its files can be
   // read from then on. Errors: as ClusterAuthority::OpenDirectory() or

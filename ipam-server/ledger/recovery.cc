@@ -104,9 +104,10 @@ void Recovery::Open() {
   }
 }
 
-void Recovery::OnReload(const RecoveryState& stored) {
+void Recovery::OnReload(const RecoveryState& stored, absl::Time now) {
   state_.epoch = stored.epoch;
   spoken_.clear();
+  if (phase_ == Phase::kProving) proven_at_ = now + kProvingTime;
   if (!stored.cause) return;
   phase_ = Phase::kRecovering;
   state_.cause = stored.cause;

@@ -97,8 +97,9 @@ class Recovery {
   // Ends proving or recovery.
   void Open();
   // The store was read anew, and is behind what was decided: an end that it does not have has not
-  // been. Nodes have to speak again.
-  void OnReload(const RecoveryState& stored);
+  // been. Nodes have to speak again, and have as much time for it as at the start: while the store
+  // could not be written nobody heard them.
+  void OnReload(const RecoveryState& stored, absl::Time now);
   // The store's mark; `nodes` have addresses.
   StoreMark Mark(uint64_t nodes) const { return {state_.store_id, state_.epoch, nodes}; }
   // An operator takes nodes in whose marks cannot be verified, for a while.

@@ -121,7 +121,7 @@ TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
   const RecoveryState stored = recovery.Next();
   recovery.OnSpoken(kNode1);
   recovery.Open();
-  recovery.OnReload(stored);
+  recovery.OnReload(stored, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
   EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nodes have to speak again";
   recovery.OnSpoken(kNode1);
@@ -132,7 +132,7 @@ TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
 TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
   Recovery recovery = AtEpoch(10);
   recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
-  recovery.OnReload({.store_id = "ours", .epoch = 10});
+  recovery.OnReload({.store_id = "ours", .epoch = 10}, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
 }
 

@@ -68,7 +68,8 @@ absl::StatusOr<Operator> CallerOf(const grpc::ServerContextBase& context, absl::
                     name, OrganizationOf(Role::kViewer), OrganizationOf(Role::kOperator),
                     OrganizationOf(Role::kAdmin)));
   }
-  return Operator{.name = name, .role = *role, .from = AddressIn(context.peer())};
+  return Operator{
+      .name = name, .role = *role, .from = AddressIn(context.peer()), .serial = peer.serial};
 }
 
 }  // namespace spoke::ipam

@@ -36,7 +36,8 @@ std::optional<Role> RoleOf(const std::vector<std::string>& organizations);
 struct Operator {
   std::string name;  // The certificate's common name, or "uid 0".
   Role role = Role::kViewer;
-  std::string from;  // "10.0.0.7", or "unix socket".
+  std::string from;         // "10.0.0.7", or "unix socket".
+  std::string serial = "";  // Of the certificate; empty: there is none at the socket.
 
   bool operator==(const Operator&) const = default;
 };

@@ -51,9 +51,10 @@ struct Denial {
 
 // Who is at the other end, as far as that is known.
 struct PeerIdentity {
-  std::string node;                   // Empty: unknown, as is the next.
-  std::string serial;                 // Of its certificate.
-  std::vector<std::string> machines;  // What it and its certificate call its machine.
+  std::string node;                               // Empty: unknown, as is the next.
+  std::string serial;                             // Of its certificate.
+  std::vector<std::string> machines;              // What it and its certificate call its machine.
+  absl::Time not_after = absl::InfiniteFuture();  // The end of its certificate.
 };
 
 // A list that is longer is no list of machines that were lost.

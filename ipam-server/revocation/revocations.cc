@@ -9,6 +9,12 @@
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
+namespace {
+
+// The clocks of whoever made a certificate and of this server may differ by so much.
+constexpr absl::Duration kClockTolerance = absl::Minutes(5);
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Revocations>> Revocations::Open(Store& store, const os::Clock& clock,
                                                                Cut cut) {
@@ -93,23 +99,31 @@ absl::StatusOr<size_t> Revocations::Revoke(const DeniedName& name, const Denial&
     absl::MutexLock lock(&mutex_);
     RETURN_IF_ERROR(list_.Put(name, denial));
   }
-  return CutDenied();
+  // CutWhere() holds the lock of the list.
+  return CutWhere([this](const PeerIdentity& peer, absl::Time now)
+                      ABSL_NO_THREAD_SAFETY_ANALYSIS { return list_.Check(peer, now); });
 }
 
-// Ends every session whose peer the list denies.
-size_t Revocations::CutDenied() {
-  std::vector<std::pair<uint64_t, absl::Status>> denied;
+size_t Revocations::CutWhere(
+    const std::function<absl::Status(const PeerIdentity&, absl::Time)>& judge) {
+  std::vector<std::pair<uint64_t, absl::Status>> ended;
   {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = clock_.Now();
     for (const auto& [session, peer] : sessions_) {
-      if (absl::Status why = list_.Check(peer, now); !why.ok()) {
-        denied.emplace_back(session, std::move(why));
-      }
+      if (absl::Status why = judge(peer, now); !why.ok()) ended.emplace_back(session, why);
     }
   }
-  for (const auto& [session, why] : denied) cut_(session, why);
-  return denied.size();
+  for (const auto& [session, why] : ended) cut_(session, why);
+  return ended.size();
+}
+
+size_t Revocations::CutEnded() {
+  return CutWhere([](const PeerIdentity& peer, absl::Time now) -> absl::Status {
+    if (now - kClockTolerance < peer.not_after) return absl::OkStatus();
+    return absl::UnauthenticatedError(
+        fmt::format("the certificate of node {} has ended: connect with a new one", peer.node));
+  });
 }
 
 absl::Status Revocations::Unrevoke(const DeniedName& name, const CompareAndPut* beside) {

@@ -46,6 +46,9 @@ class Revocations {
                                 const CompareAndPut* beside = nullptr);
   // Errors: kNotFound; as Store::Commit().
   absl::Status Unrevoke(const DeniedName& name, const CompareAndPut* beside = nullptr);
+  // Cuts the sessions whose certificate has ended: whoever connects anew has to show another one.
+  // Call it now and then. Returns how many were cut.
+  size_t CutEnded();
   // Returns the list as it is in force.
   std::map<DeniedName, Denial> List() const;
 
@@ -55,7 +58,8 @@ class Revocations {
   absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
   absl::Status Write(const DeniedName& name, const Denial* denial, const CompareAndPut* beside)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(change_);
-  size_t CutDenied();
+  // Cuts each session for which `judge` returns an error, with that.
+  size_t CutWhere(const std::function<absl::Status(const PeerIdentity&, absl::Time)>& judge);
 
   Store& store_;
   const os::Clock& clock_;

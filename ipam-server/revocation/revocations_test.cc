@@ -68,6 +68,18 @@ TEST_F(RevocationsTest, WhatCannotBeStoredIsNotSaidToBe) {
   EXPECT_THAT(cut_, ElementsAre(1U));
 }
 
+TEST_F(RevocationsTest, CutsSessionsWhoseCertificateHasEnded) {
+  const auto revocations = Open();
+  const absl::Time end = clock_.Now() + absl::Hours(1);
+  ASSERT_TRUE(revocations->Admit(1, {.node = "node-1", .not_after = end}).ok());
+  ASSERT_TRUE(revocations->Admit(2, {.node = "node-2"}).ok());
+  clock_.Advance(absl::Hours(1));
+  EXPECT_EQ(revocations->CutEnded(), 0U) << "its maker's clock may be behind";
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_EQ(revocations->CutEnded(), 1U);
+  EXPECT_THAT(cut_, ElementsAre(1U));
+}
+
 TEST_F(RevocationsTest, ADamagedRecordIsNamed) {
   const std::vector<CompareAndPut> batch = {{.key = "denied/node/a_b", .value = ""}};
   ASSERT_TRUE(store_.Commit(batch).ok());

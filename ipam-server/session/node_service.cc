@@ -35,6 +35,7 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         context_(context),
         id_(id),
         serial_(std::move(peer.serial)),
+        not_after_(peer.not_after),
         gate_(service.rules_, std::move(peer.names), std::move(peer.uris)) {}
 
   void Start() { StartRead(&incoming_); }
@@ -92,6 +93,16 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     edges_.loop.PostClosed(id_, std::string(base::MessageOf(why)));
   }
 
+  // Ends the stream without what waits to be written: another server may lead. What has been read
+  // may be on its way to the loop, so OnDone() closes the session there.
+  void EndNotLeading() {
+    absl::MutexLock lock(&mutex_);
+    if (writes_.has_ended()) return;
+    cut_ = true;
+    if (writes_.Abort(NotLeading())) context_.TryCancel();
+    Advance();
+  }
+
   void FinishWith(absl::Status why) {
     absl::MutexLock lock(&mutex_);
     writes_.End(std::move(why));
@@ -122,7 +133,8 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     RETURN_IF_ERROR(
         edges_.revocations.Admit(id_, {.node = hello.node.node_name,
                                        .serial = serial_,
-                                       .machines = {hello.node.vm_id, hello.node.instance}}));
+                                       .machines = {hello.node.vm_id, hello.node.instance},
+                                       .not_after = not_after_}));
     edges_.loop.PostHello(id_, std::move(hello), instance_proved);
     return absl::OkStatus();
   }
@@ -185,8 +197,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   grpc::CallbackServerContext& context_;
   const SessionId id_;
   const std::string serial_;
-  StreamGate gate_;            // Read and changed by one read at a time.
-  v1::AgentMessage incoming_;  // One read at a time changes it.
+  const absl::Time not_after_;  // The end of its certificate.
+  StreamGate gate_;             // Read and changed by one read at a time.
+  v1::AgentMessage incoming_;   // One read at a time changes it.
 
   absl::Mutex mutex_;
   Writes writes_ ABSL_GUARDED_BY(mutex_);
@@ -207,7 +220,7 @@ grpc::ServerBidiReactor<v1::AgentMessage, v1::ServerMessage>* NodeService::Conne
     edges_.streams.streams_.emplace(id, stream);
   }
   stream->Start();
-  if (!edges_.streams.Leads()) stream->FinishWith(NotLeading());
+  if (!edges_.streams.Leads()) stream->EndNotLeading();
   return stream;
 }
 
@@ -286,7 +299,7 @@ void AgentStreams::CarryOut(std::vector<Order> orders) {
 
 void AgentStreams::CloseAll() {
   absl::MutexLock lock(&mutex_);
-  for (const auto& [session, stream] : streams_) stream->FinishWith(NotLeading());
+  for (const auto& [session, stream] : streams_) stream->EndNotLeading();
 }
 
 node_api::ServerMessage AgentStreams::Said(BundleUpdate update) {

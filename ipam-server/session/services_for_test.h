@@ -128,8 +128,8 @@ class ServicesTest : public testing::Test {
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.File("store.db"),
-                      {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_,
-                       *revocations_, nullptr, operator_log_}};
+                      {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
+                       resolver_, *revocations_, nullptr, operator_log_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

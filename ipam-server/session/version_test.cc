@@ -81,7 +81,7 @@ class VersionTest : public ServicesTest {
   }
 
   const std::string versioned_address_ = "unix:" + dir_.File("versioned.sock");
-  AdminGate gate_{"1.4.0", admin_, clock_, log_};
+  AdminGate gate_{"1.4.0", admin_, {.revocations = *revocations_, .clock = clock_, .log = log_}};
   std::unique_ptr<grpc::Server> versioned_;
   std::unique_ptr<v1::AdminService::Stub> operators_;
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 
+#include "ipam-server/standby/keepalive.h"
 #include "ipam-server/store/etcd/endpoint.h"
 #include "lib/ip/address.h"
 
@@ -66,6 +67,7 @@ std::optional<LinkEvent> LeaderConnection::StepOnce(int64_t now_ms) {
 std::optional<LinkEvent> LeaderConnection::Dial(int64_t now_ms) {
   socket_ = os::UniqueFd(
       ::socket(address_->get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  KeepAlive(socket_.get());
   due_ms_ = now_ms + kPatienceMs;
   if (::connect(socket_.get(), address_->get(), address_->size) == 0) return LinkEvent::kConnected;
   if (errno == EINPROGRESS) return FinishDial(now_ms);

@@ -112,7 +112,7 @@ class Candidate {
  private:
   absl::Status StandBy(const etcd::Leader& leader);
   void Say(const std::string& why);
-  absl::StatusOr<Led> Campaign(int64_t depose);
+  absl::StatusOr<Led> Campaign(const std::optional<etcd::Leader>& depose);
   bool Wait();
   void EverySecond(const etcd::Leader& leader);
   void NoteMark(absl::Duration led_for);
@@ -124,12 +124,13 @@ class Candidate {
   const os::UniqueFd signals_;
   std::unique_ptr<StandbyPorts> ports_;  // Null: it does not stand by yet.
   std::optional<LeaderConnection> connection_;
-  int64_t lease_ = 0;           // Of the leader that is followed; 0: nobody leads.
-  int64_t leader_seen_ms_ = 0;  // Since when.
-  int64_t campaign_ms_ = 0;     // The next one; not before.
-  int64_t second_ms_ = 0;       // When EverySecond() is due.
-  bool name_taken_ = false;     // That was said.
-  bool behind_ = false;         // Likewise.
+  int64_t lease_ = 0;             // Of the leader that is followed; 0: nobody leads.
+  int64_t leader_seen_ms_ = 0;    // Since when.
+  int64_t proving_since_ms_ = 0;  // Since when it has led and was heard of all the time.
+  int64_t campaign_ms_ = 0;       // The next one; not before.
+  int64_t second_ms_ = 0;         // When EverySecond() is due.
+  bool name_taken_ = false;       // That was said.
+  bool behind_ = false;           // Likewise.
 };
 
 absl::StatusOr<Led> Candidate::Run() {
@@ -145,7 +146,7 @@ absl::StatusOr<Led> Candidate::Run() {
     const int64_t now_ms = os::MonotonicMs();
     const bool gone = leader && connection_->Step(now_ms) == LeaderLink::kGone;
     if ((!leader || gone) && now_ms >= campaign_ms_) {
-      absl::StatusOr<Led> led = Campaign(gone ? leader->revision : 0);
+      absl::StatusOr<Led> led = Campaign(gone ? leader : std::nullopt);
       if (led.ok()) return led;
       const absl::Status why = led.status();
       if (absl::IsUnavailable(why)) {
@@ -168,6 +169,7 @@ absl::Status Candidate::StandBy(const etcd::Leader& leader) {
   }
   lease_ = leader.lease;
   leader_seen_ms_ = os::MonotonicMs();
+  proving_since_ms_ = leader_seen_ms_;
   connection_.emplace(leader.record.address);
   Say(fmt::format("server {} stands by: server {} leads, as seen here since {}",
                   options_.leadership.name, leader.record.name,
@@ -182,11 +184,13 @@ void Candidate::Say(const std::string& why) {
   edges_.health.Say({why});
 }
 
-absl::StatusOr<Led> Candidate::Campaign(int64_t depose) {
+// `depose` is the leader to be overthrown; nullopt: there is none.
+absl::StatusOr<Led> Candidate::Campaign(const std::optional<etcd::Leader>& depose) {
   Led led;
   const std::string& listen = config_.etcd->listen_standbys;
   options_.leadership.address.clear();
-  options_.leadership.depose = depose;
+  options_.leadership.depose = depose ? depose->revision : 0;
+  options_.leadership.deposed_lease = depose ? depose->lease : 0;
   if (listen != "off") {
     auto standbys = StandbyPort::Open(listen);
     if (standbys.ok()) {
@@ -202,7 +206,7 @@ absl::StatusOr<Led> Candidate::Campaign(int64_t depose) {
   ASSIGN_OR_RETURN(led.store, EtcdStore::TakeOver(options_, mirror_));
   edges_.log.Info("leading", {{"name", options_.leadership.name},
                               {"fence", led.store->Fence()},
-                              {"overthrown", depose != 0},
+                              {"overthrown", depose.has_value()},
                               {"took_ms", os::MonotonicMs() - begun_ms}});
   return led;
 }
@@ -231,8 +235,10 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   if (now_ms < second_ms_) return;
   second_ms_ = now_ms + kSecondMs;
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
-  NoteMark(led_for);
   const absl::Duration age = mirror_->stats().age;
+  // What a leader proves while nothing is heard of etcd is not known here.
+  if (age > kBehind) proving_since_ms_ = now_ms;
+  NoteMark(absl::Milliseconds(now_ms - proving_since_ms_));
   if (std::exchange(behind_, age > kBehind) != (age > kBehind)) {
     if (behind_) {
       edges_.log.Warn("standby_behind",

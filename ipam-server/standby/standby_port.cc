@@ -11,12 +11,19 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "ipam-server/standby/keepalive.h"
 #include "lib/base/status.h"
 #include "lib/ip/address.h"
 #include "lib/ip/socket_address.h"
 #include "lib/rpc/bounded_server.h"
 
 namespace spoke::ipam {
+namespace {
+
+// Until another connection is taken where there are no descriptors.
+constexpr int kPauseMs = 100;
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StandbyPort>> StandbyPort::Open(const std::string& address) {
   ASSIGN_OR_RETURN(rpc::ListeningSockets listening, rpc::ListenAt(address));
@@ -53,7 +60,11 @@ void StandbyPort::Run() {
     for (size_t i = 1; i < first; ++i) {
       if (waiting[i].revents == 0) continue;
       os::UniqueFd standby(::accept4(waiting[i].fd, nullptr, nullptr, SOCK_CLOEXEC));
-      if (standby.valid() && standbys.size() < kMostConnections) {
+      if (!standby.valid()) {
+        // Without descriptors the connection stays where it is, and poll() says so all the time.
+        ::poll(waiting.data(), 1, kPauseMs);
+      } else if (standbys.size() < kMostConnections) {
+        KeepAlive(standby.get());
         standbys.push_back(std::move(standby));
       }
     }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/status.h"
+#include "netagent/egress/nat_host.h"
 
 namespace spoke::netagent {
 
@@ -27,7 +28,25 @@ EgressParts::EgressParts(Settings settings, const Edges& edges, Callbacks callba
   }
 }
 
+// Removes the rules of a NAT host from a node that is none any more: nothing else touches them.
+absl::Status EgressParts::EndFormerNatHost() {
+  const auto seen = edges_.tables.ReadRules(kSpokeTable);
+  if (absl::IsNotFound(seen.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(seen.status());
+  if (std::none_of(seen->begin(), seen->end(), [](const nft::RuleReading& rule) {
+        return rule.chain.starts_with(kNatHostPrefix);
+      })) {
+    return absl::OkStatus();
+  }
+  nft::Transaction transaction;
+  AppendNoNatHost(*seen, transaction);
+  return edges_.tables.Apply(transaction);
+}
+
 absl::StatusOr<EgressSettings> EgressParts::Start() {
+  if (!nat_host_) {
+    RETURN_IF_ERROR(base::Annotate(EndFormerNatHost(), "remove the rules of a former NAT host"));
+  }
   EgressSettings out{.platform = settings_.platform,
                      .is_gateway = settings_.gateway.has_value(),
                      .gateway_addresses = settings_.gateway_addresses};

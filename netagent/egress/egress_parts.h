@@ -67,6 +67,7 @@ class EgressParts {
   absl::Time NextWake() const;
 
  private:
+  absl::Status EndFormerNatHost();
   void TickNatHost(absl::Time now);
 
   const Settings settings_;

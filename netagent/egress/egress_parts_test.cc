@@ -34,7 +34,10 @@ class DeadProbe final : public TcpProbe {
 
 class NoTables final : public nft::Tables {
  public:
-  absl::Status Apply(const nft::Transaction&) override { return absl::OkStatus(); }
+  absl::Status Apply(const nft::Transaction& transaction) override {
+    applied.push_back(transaction.empty() ? 0 : 1);
+    return absl::OkStatus();
+  }
   absl::StatusOr<std::vector<nft::ElementReading>> ReadSet(const nft::TableKey&,
                                                            const std::string&) override {
     return absl::NotFoundError("none");
@@ -43,9 +46,13 @@ class NoTables final : public nft::Tables {
     return absl::NotFoundError("none");
   }
   absl::StatusOr<std::vector<nft::RuleReading>> ReadRules(const nft::TableKey&) override {
-    return absl::NotFoundError("none");
+    if (rules.empty()) return absl::NotFoundError("none");
+    return rules;
   }
   absl::StatusOr<uint32_t> Generation() override { return 1; }
+
+  std::vector<nft::RuleReading> rules;
+  std::vector<size_t> applied;  // The sizes of the transactions.
 };
 
 class EgressPartsTest : public testing::Test {
@@ -102,6 +109,15 @@ TEST_F(EgressPartsTest, ANewGatewayCountsAndADeadOneDoesNot) {
   // Another agent begins with the ways of this one.
   EgressParts next = Make({});
   EXPECT_EQ(next.Start()->known_marks, rules.GatewayMarks());
+}
+
+TEST_F(EgressPartsTest, ANodeThatIsNoNatHostAnyMoreLosesItsRules) {
+  tables_.rules = {{.chain = "forward"}};
+  ASSERT_TRUE(Make({}).Start().ok());
+  EXPECT_THAT(tables_.applied, IsEmpty());
+  tables_.rules.push_back({.chain = "nathost_choose"});
+  ASSERT_TRUE(Make({}).Start().ok());
+  EXPECT_THAT(tables_.applied, ElementsAre(testing::Gt(0U)));
 }
 
 TEST_F(EgressPartsTest, WhatTheRulesDidNotTakeIsToldAgain) {

@@ -19,8 +19,10 @@ namespace {
 
 enum class Mode {
   kLeads,
-  kRefuses,  // It stands by, or its process has ended.
-  kSilent,   // It hangs, or no packet reaches it.
+  kRefuses,    // It stands by, or its process has ended.
+  kSilent,     // It hangs, or no packet reaches it.
+  kTurnsAway,  // It takes connections and no hello, as a leader does that is cut off from the
+               // store.
 };
 
 constexpr absl::Duration kDialDeadline = absl::Seconds(20);
@@ -40,7 +42,7 @@ class World {
 
   void Set(size_t server, Mode mode) {
     modes[server] = mode;
-    if (stream_ != server || mode != Mode::kRefuses) return;
+    if (stream_ != server || (mode != Mode::kRefuses && mode != Mode::kTurnsAway)) return;
     At(kTrip, [this] { Lose(absl::UnavailableError("reset")); });
   }
   void ReportNow() {
@@ -62,7 +64,8 @@ class World {
   absl::Time now = absl::FromUnixSeconds(1'000);
   std::vector<Mode> modes;
   absl::Duration ack_after = kTrip;
-  bool heard = false;  // A welcome or an acknowledgement has come.
+  absl::Duration handshake = 2 * kTrip;  // With a server that leads.
+  bool heard = false;                    // A welcome or an acknowledgement has come.
   int dials = 0;
   std::vector<size_t> connected;
   std::vector<absl::Status> ends;
@@ -109,8 +112,9 @@ class World {
     const auto answer = [this, server](const absl::Status& outcome) {
       CarryOut(machine_.OnDialled(server, outcome, now, Random()));
     };
-    if (modes[server] == Mode::kLeads) {
-      At(2 * kTrip, [answer] { answer(absl::OkStatus()); });
+    if (modes[server] == Mode::kLeads || modes[server] == Mode::kTurnsAway) {
+      At(modes[server] == Mode::kLeads ? handshake : 2 * kTrip,
+         [answer] { answer(absl::OkStatus()); });
     } else if (modes[server] == Mode::kRefuses) {
       At(kTrip, [answer] { answer(absl::UnavailableError("refused")); });
     } else {
@@ -133,6 +137,9 @@ class World {
       if (const auto* dial = std::get_if<SessionMachine::Dial>(&effect)) Dial(dial->server);
       if (const auto* connect = std::get_if<SessionMachine::Connect>(&effect)) {
         stream_ = connect->server;
+        if (modes[*stream_] == Mode::kTurnsAway) {
+          InStream(2 * kTrip, [this] { Lose(absl::UnavailableError("ask the next one")); });
+        }
         InStream(kTrip, [this] { CarryOut(machine_.Begin({}, now)); });
       }
       if (const auto* send = std::get_if<SessionMachine::Send>(&effect)) Send(send->message);
@@ -233,6 +240,22 @@ TEST_P(ServerFailoverTest, AnAgentMovesAwayFromALeaderThatHangs) {
   ASSERT_EQ(world.ends.size(), 1U);
   EXPECT_EQ(world.ends[0],
             absl::UnavailableError("it does not answer in time, and c:1 takes connections"));
+}
+
+// A leader that is cut off from the store answers at once, and the next one may be slow, since all
+// agents come to it.
+TEST_P(ServerFailoverTest, AnAgentDoesNotGoBackToALeaderThatTurnsItAway) {
+  for (const absl::Duration handshake : {2 * kTrip, absl::Duration(absl::Seconds(2))}) {
+    World world(kThree, GetParam());
+    Settle(world);
+    world.handshake = handshake;
+    world.Set(0, Mode::kTurnsAway);
+    world.ReportNow();
+    world.RunUntil(world.now + absl::Seconds(1));
+    world.Set(2, Mode::kLeads);
+    EXPECT_LE(world.UntilHeard(), handshake + absl::Seconds(1));
+    EXPECT_EQ(world.connected.back(), 2U);
+  }
 }
 
 TEST_P(ServerFailoverTest, AReportSaidLateInTheOutageIsAsFast) {

@@ -238,6 +238,11 @@ void ServerSession::Log(const SessionMachine::Disconnected& end) {
   }
 }
 
+bool ServerSession::AwaitsGreeting() {
+  absl::MutexLock lock(&mutex_);
+  return machine_.awaits_greeting();
+}
+
 void ServerSession::Begin(const Greeting& greeting) {
   absl::MutexLock lock(&mutex_);
   CarryOut(machine_.Begin(greeting, Now()));

@@ -69,6 +69,8 @@ class ServerSession final : public ServerLink {
   // is not acted upon. Errors: what is wrong with the TLS files.
   absl::Status Start();
 
+  // Whether a stream is being opened that has yet to be greeted.
+  bool AwaitsGreeting();
   // Says hello on the stream that is being opened; what is said from now on follows it.
   void Begin(const Greeting& greeting);
 

@@ -47,7 +47,7 @@ SessionMachine::Effects SessionMachine::Search(absl::Time now) {
       // have been started again. If not, it refuses at once. One that went silent is not in
       // `server_` any more.
       wake_ = absl::InfiniteFuture();
-      search_.BeginRound(server_, std::nullopt, now);
+      search_.BeginRound(server_, now < turned_away_until_ ? turned_away_by_ : std::nullopt, now);
     } else {
       const size_t count = search_.servers();
       search_.BeginRound((server_ + 1) % count,
@@ -248,6 +248,7 @@ SessionMachine::Effects SessionMachine::OnWelcome(node_api::Welcome welcome, abs
   unreachable_said_ = false;
   skew_said_.clear();
   urgent_ = false;
+  turned_away_by_.reset();
   if (phase_ == SessionPhase::kGreeted) wake_ = absl::InfiniteFuture();
   waits_since_ = outbox_.awaits_ack() ? now : absl::InfiniteFuture();
   Effects effects = StopSearch();
@@ -264,8 +265,14 @@ SessionMachine::Effects SessionMachine::OnDisconnected(const absl::Status& why,
   pause_end_.reset();
   Disconnected end{.why = why, .is_skew = !skew_.ok(), .server = server_};
   Effects effects = StopSearch();
-  // The stream has ended while its server was silent: the next one is dialled first.
-  if (!effects.empty()) server_ = (server_ + 1) % search_.servers();
+  const bool turned_away = !welcomed_ && gave_up_.ok() && skew_.ok() && search_.servers() > 1;
+  if (turned_away) {
+    turned_away_by_ = server_;
+    turned_away_until_ = now + kTurnedAway;
+  }
+  // The stream has ended while its server was silent, or before it had begun: the next one is
+  // dialled first.
+  if (turned_away || !effects.empty()) server_ = (server_ + 1) % search_.servers();
   PlanNextAttempt(now);
   if (end.is_skew) {
     end.why = skew_;

@@ -134,6 +134,9 @@ class SessionMachine {
   // The time after the loss of a session, or the last acknowledgement, in which an agent that has
   // something to say tries hard, since the next leader takes over within seconds.
   static constexpr absl::Duration kHurry = absl::Seconds(10);
+  // The time for which a server that took the connection and no hello is not dialled while there
+  // are others: it answers fast, and may be a leader that is cut off from the store.
+  static constexpr absl::Duration kTurnedAway = absl::Seconds(5);
   static constexpr base::Backoff kHurryPauses = {.initial = absl::Milliseconds(100),
                                                  .max = absl::Milliseconds(300)};
 
@@ -167,6 +170,8 @@ class SessionMachine {
   // that was given up.
   Effects OnDialled(size_t server, const absl::Status& outcome, absl::Time now, double random);
 
+  // Whether the agent's answer to Connect is awaited.
+  bool awaits_greeting() const { return phase_ == SessionPhase::kConnecting; }
   // Takes the agent's answer to Connect. Does nothing if that stream is over, or was greeted.
   Effects Begin(Greeting greeting, absl::Time now);
   // Says something of what Outbox::Add() takes to the server. A stream whose server takes too
@@ -243,6 +248,8 @@ class SessionMachine {
   // --- The choice of a server. ---
   size_t server_ = 0;            // The server of the present stream, or of the last.
   std::optional<size_t> found_;  // The next stream's: it has answered while this one did not.
+  std::optional<size_t> turned_away_by_;  // The last that took no hello; left out until then:
+  absl::Time turned_away_until_ = absl::InfinitePast();
   std::vector<absl::Status> dial_failures_;  // Why the latest dial of each failed; OK: it did not.
   int moves_ = 0;                            // The moves since the last acknowledgement.
   bool urgent_ = false;  // Without a stream: there is something that a server should hear.

@@ -20,6 +20,7 @@
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/tls/authority.h"
+#include "lib/tls/certificate.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke {
@@ -165,7 +166,8 @@ class OperatorsTest : public ipam::AdminTest {
   ipam::FakeApiServer cluster_;
   std::unique_ptr<ipam::Enrollment> enrollment_;
   tls::Authority authority_;
-  ipam::AdminGate gate_{"test", admin_, real_clock_, log_};
+  ipam::AdminGate gate_{
+      "test", admin_, {.revocations = *revocations_, .clock = real_clock_, .log = log_}};
   std::unique_ptr<rpc::BoundedServer> operators_;
 };
 
@@ -203,6 +205,20 @@ TEST_F(OperatorsTest, AnOperatorActsOnNodesAndIsOnRecord) {
   EXPECT_EQ(log[0]["what"], "node node1 is draining");
   EXPECT_EQ(log[0]["policy_before"], log[0]["policy_after"]);
   EXPECT_THAT(log_.lines(), Contains(HasSubstr("operator_change who=bob")));
+}
+
+TEST_F(OperatorsTest, ARevokedCertificateIsRefused) {
+  AddContext("bob", "spoke:operators");
+  ASSERT_EQ(Ctl("node list --context bob").code, 0);
+  const auto facts = tls::ReadCertificate(Read(dir_.File("bob.pem")));
+  ASSERT_TRUE(facts.ok());
+  ASSERT_TRUE(revocations_
+                  ->Revoke(ipam::DeniedName::From("serial", facts->serial).value(),
+                           {.reason = "the laptop was stolen", .since = absl::Now()})
+                  .ok());
+  const Outcome refused = Ctl("node list --context bob");
+  EXPECT_EQ(refused.code, 5);
+  EXPECT_THAT(refused.err, HasSubstr("the laptop was stolen"));
 }
 
 TEST_F(OperatorsTest, AnAdminChangesPolicyAndTakesItBack) {

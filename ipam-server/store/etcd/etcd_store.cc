@@ -33,10 +33,10 @@ class FencedStore final : public EtcdStore {
               const EtcdOptions& options)
       : layout_{options.prefix},
         connection_(std::move(connection)),
+        upkeep_(*connection_, options.upkeep),
         leadership_(std::move(leadership)),
         mirror_(std::move(mirror)),
-        writer_(*connection_, *leadership_, layout_),
-        upkeep_(*connection_, options.upkeep) {}
+        writer_(*connection_, *leadership_, layout_) {}
 
   absl::StatusOr<std::optional<StoredRecord>> Get(std::string_view key) override;
   using Store::List;
@@ -60,12 +60,13 @@ class FencedStore final : public EtcdStore {
 
   const etcd::Layout layout_;
   const std::shared_ptr<etcd::Connection> connection_;  // The mirror's too, while there is one.
+  // It ends after the leadership: it may be in the midst of a defragmentation.
+  etcd::Upkeep upkeep_;
   const std::unique_ptr<etcd::Leadership> leadership_;
   // All records as they are until our first commit; null: there is none, or they have changed.
   absl::Mutex mirror_mutex_;
   std::unique_ptr<etcd::Mirror> mirror_ ABSL_GUARDED_BY(mirror_mutex_);
   etcd::Writer writer_;
-  etcd::Upkeep upkeep_;
   absl::Mutex backing_up_;  // One backup at a time: each has all records in memory.
   mutable absl::Mutex mutex_;
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);

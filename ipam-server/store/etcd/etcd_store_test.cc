@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "gmock/gmock.h"
@@ -125,6 +126,20 @@ TEST(EtcdStore, ADeposedServerWritesNothingAndIsToldOnce) {
   EXPECT_FALSE(second->Get("b")->has_value());
   // Whoever is overthrown twice by one revision was not: the second would-be leader read too early.
   EXPECT_EQ(EtcdStore::Open(usurper).status().code(), StatusCode::kAlreadyExists);
+}
+
+TEST(EtcdStore, ADeposedServerThatWritesNothingLearnsItFromItsLease) {
+  const EtcdCluster cluster;
+  EtcdOptions options = OptionsOf(cluster);
+  absl::Notification lost;
+  options.leadership.on_lost = [&](const absl::Status&) { lost.Notify(); };
+  const auto first = EtcdStore::Open(options).value();
+  EtcdOptions usurper = OptionsOf(cluster);
+  usurper.leadership.name = "server-b";
+  usurper.leadership.depose = first->Fence();
+  const auto second = EtcdStore::Open(usurper).value();
+  EXPECT_TRUE(lost.WaitForNotificationWithTimeout(absl::Seconds(20)));
+  EXPECT_LE(first->LeadershipMargin(), absl::ZeroDuration());
 }
 
 TEST(EtcdStore, ABackupIsAStoreOfSqliteWithTheSameRevisions) {

@@ -47,8 +47,16 @@ absl::Status Leadership::Campaign() {
     absl::MutexLock lock(&mutex_);
     renewed_ms_ = begun_ms;
   }
-  return settings_.depose == 0 ? Write(pb::Compare::CREATE, 0)
-                               : Write(pb::Compare::MOD, settings_.depose);
+  const absl::Status written = settings_.depose == 0 ? Write(pb::Compare::CREATE, 0)
+                                                     : Write(pb::Compare::MOD, settings_.depose);
+  // Whoever stood still between the two calls tries again.
+  if (absl::IsNotFound(written)) {
+    return absl::UnavailableError("its lease ended while it campaigned");
+  }
+  RETURN_IF_ERROR(written);
+  // Nothing hangs on the lease of the one that was overthrown; without it that one learns at once.
+  if (settings_.deposed_lease != 0) connection_.Revoke(settings_.deposed_lease).IgnoreError();
+  return absl::OkStatus();
 }
 
 // Puts the key under our lease if `target` is `revision`, and takes its new revision for the fence.
@@ -96,15 +104,15 @@ absl::Status Leadership::RaiseFence() {
   // The key went with its lease; or etcd says that there is no such lease to put it under.
   if (absl::IsNotFound(written)) return Lose("its lease has ended");
   if (!absl::IsUnavailable(written)) return written;
-  RETURN_IF_ERROR(Look());
+  RETURN_IF_ERROR(Look({}));
   return written;
 }
 
-absl::Status Leadership::Look() {
+absl::Status Leadership::Look(const CallTime& time) {
   pb::RangeRequest request;
   request.set_key(settings_.key);
   pb::RangeResponse found;
-  RETURN_IF_ERROR(connection_.Range(request, found));
+  RETURN_IF_ERROR(connection_.Range(request, found, time));
   return Check(found);
 }
 
@@ -155,7 +163,7 @@ void Leadership::KeepAlive() {
     }
     if (!settings_.alive()) {
       // Whoever stands still still has to learn that it was deposed.
-      if (Margin() <= absl::ZeroDuration()) Look().IgnoreError();
+      if (Margin() <= absl::ZeroDuration()) Look(time).IgnoreError();
       continue;
     }
     const int64_t sent_ms = os::MonotonicMs();
@@ -165,6 +173,8 @@ void Leadership::KeepAlive() {
       Lose("its lease has ended").IgnoreError();
       return;
     }
+    // A server that is taken for gone is overthrown by its key, and its lease goes on.
+    if (!Look(time).ok()) continue;
     absl::MutexLock lock(&mutex_);
     renewed_ms_ = sent_ms;
   }

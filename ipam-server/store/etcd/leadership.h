@@ -39,6 +39,7 @@ struct LeadershipSettings {
   std::function<void(const absl::Status& why)> on_lost = [](const absl::Status&) {};
   // Revision of the leader's key that may be overthrown (Leader::revision); 0: none.
   int64_t depose = 0;
+  int64_t deposed_lease = 0;  // The lease of that leader, which is ended then; 0: unknown.
 };
 
 // Thread-safe.
@@ -76,7 +77,7 @@ class Leadership {
   Leadership(Connection& connection, LeadershipSettings settings);
   absl::Status Campaign();
   absl::Status Write(etcdserverpb::Compare::CompareTarget target, int64_t revision);
-  absl::Status Look();
+  absl::Status Look(const CallTime& time);
   absl::Status Lose(const std::string& why);
   void KeepAlive();
 

@@ -281,8 +281,8 @@ class Fleet final : public LargeFleet {
   ipam::AdminService admin_{Settings(),
                             {.version = "bench", .store = "sqlite", .cloud = "played"},
                             database_,
-                            {loop_, store_, audit_, events_, clock_, traffic_, budgets_, resolver_,
-                             *revocations_, nullptr, operator_log_}};
+                            {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
+                             resolver_, *revocations_, nullptr, operator_log_}};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AdminService::Stub> stub_;

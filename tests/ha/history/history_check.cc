@@ -132,7 +132,7 @@ class Register {
   // it does not have was counted then.
   bool CompareOwner(const Reading& reading, const Stored* stored) {
     for (const Hold& hold : holds_) {
-      if (hold.from > reading.from || hold.to < reading.to || hold.missed) continue;
+      if (hold.from > reading.from || hold.to <= reading.to || hold.missed) continue;
       if (stored != nullptr && stored->node == hold.node) return true;
       ++verdict_.lost;
       Say(fmt::format("lost: {} is node {}'s since {} ns; the store, read at {} to {} ns, has {}",

@@ -54,11 +54,16 @@ std::function<std::optional<ConnectionShares>()> SharesReader(const ShareSetting
   };
 }
 
+// What Traffic calls of the egress parts, which are made later.
+struct EgressCalls {
+  std::function<absl::StatusOr<EgressSettings>()> begin;
+  std::function<absl::Status(const EgressRules&)> put_gateway_routes;
+};
+
 // Makes the Traffic before the parts that hold it are constructed.
-std::optional<Traffic> MakeTraffic(
-    const AgentConfig& config, const TrafficParts& parts, const os::Clock& clock,
-    telemetry::Log& log, std::function<absl::StatusOr<EgressSettings>()> begin_egress,
-    std::function<absl::Status(const EgressRules&)> put_gateway_routes) {
+std::optional<Traffic> MakeTraffic(const AgentConfig& config, const TrafficParts& parts,
+                                   const os::Clock& clock, telemetry::Log& log,
+                                   EgressCalls egress) {
   if (parts.tables == nullptr || parts.routes == nullptr) return std::nullopt;
   return std::optional<Traffic>(
       std::in_place,
@@ -71,8 +76,8 @@ std::optional<Traffic> MakeTraffic(
                      .routes = *parts.routes,
                      .clock = clock,
                      .log = log,
-                     .begin_egress = std::move(begin_egress),
-                     .put_gateway_routes = std::move(put_gateway_routes),
+                     .begin_egress = std::move(egress.begin),
+                     .put_gateway_routes = std::move(egress.put_gateway_routes),
                      .fast_path = parts.fast_path,
                      .read_obstacles = config.traffic.yields ? parts.read_obstacles : nullptr,
                      .tracks_connections = &TracksConnections,
@@ -153,14 +158,16 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                       Post([this, outcome] { health_.OnSession(outcome); });
                     }},
                log_),
-      traffic_(MakeTraffic(
-          config, edges.traffic, clock_, log_,
-          [this] {
-            return egress_ ? egress_->Start() : absl::StatusOr<EgressSettings>(EgressSettings());
-          },
-          [this](const EgressRules& rules) {
-            return egress_ ? egress_->PrepareWays(rules) : absl::OkStatus();
-          })),
+      traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
+                           {.begin =
+                                [this] {
+                                  return egress_ ? egress_->Start()
+                                                 : absl::StatusOr<EgressSettings>(EgressSettings());
+                                },
+                            .put_gateway_routes =
+                                [this](const EgressRules& rules) {
+                                  return egress_ ? egress_->PrepareWays(rules) : absl::OkStatus();
+                                }})),
       shaping_(MakeShaping(edges.traffic, session_, clock_, log_)),
       traffic_parts_(std::move(edges.traffic)),
       attachments_({.node_name = identity.node_name,

@@ -138,8 +138,9 @@ grpc::Status AdminService::ListRoots(Context*, const v1::ListRootsRequest*,
   const auto authority = Present(authority_);
   if (!authority.ok()) return rpc::ToGrpc(authority.status());
   auto roots = DescribeRoots((*authority)->roots());
-  if (roots.ok()) *response = *std::move(roots);
-  return rpc::ToGrpc(roots.status());
+  if (!roots.ok()) return rpc::ToGrpc(roots.status());
+  *response = *std::move(roots);
+  return grpc::Status::OK;
 }
 
 grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAuthorityRequest*,
@@ -154,8 +155,9 @@ grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAut
   LogChange(change->record);
   events_.Info("authority_rotation_begun", {{"by", change->record.who()}});
   auto roots = DescribeRoots((*authority)->roots());
-  if (roots.ok()) *response = *std::move(roots);
-  return rpc::ToGrpc(roots.status());
+  if (!roots.ok()) return rpc::ToGrpc(roots.status());
+  *response = *std::move(roots);
+  return grpc::Status::OK;
 }
 
 }  // namespace spoke::ipam

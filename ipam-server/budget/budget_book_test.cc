@@ -288,18 +288,18 @@ TEST_F(LearnedBookTest, WhatANodeCannotHaveAppliedIsNoAnswer) {
 }
 
 TEST_F(LearnedBookTest, AbsurdNumbersDoNotOverflow) {
-  constexpr BitRate most(~uint64_t{0});
+  constexpr BitRate kMost(~uint64_t{0});
   book_->OnReport(1,
                   {.sequence = 7,
-                   .applied = most.count(),
-                   .uses = {{"internet", "a", most, most, most, most, 1, 1, 1},
-                            {"internet", "nobody", most, most, most, most, 1, 1, 1},
-                            {"nothing", "a", most, most, most, most, 1, 1, 1}}},
+                   .applied = kMost.count(),
+                   .uses = {{"internet", "a", kMost, kMost, kMost, kMost, 1, 1, 1},
+                            {"internet", "nobody", kMost, kMost, kMost, kMost, 1, 1, 1},
+                            {"nothing", "a", kMost, kMost, kMost, kMost, 1, 1, 1}}},
                   now_);
   Report(2, "b", 10 * kMbit);
   book_->Decide(now_);
   EXPECT_LE(book_->Committed("internet", now_), 4 * spec_.capacity);
-  book_->OnReport(1, {.sequence = most.count(), .applied = 1}, now_);
+  book_->OnReport(1, {.sequence = kMost.count(), .applied = 1}, now_);
   book_->Decide(now_);
 }
 

@@ -5,7 +5,6 @@
 #include "fmt/core.h"
 #include "ipam-server/admin/admin_service.h"
 #include "lib/base/status.h"
-#include "lib/rpc/credentials.h"
 #include "lib/rpc/status.h"
 #include "lib/tls/certificate.h"
 
@@ -32,8 +31,9 @@ absl::Status CheckDenial(const v1::RevokeIdentityRequest& request) {
     return absl::InvalidArgumentError(
         fmt::format("a reason has at most {} bytes", kMaxReasonBytes));
   }
-  if (request.ttl_ms() < 0)
+  if (request.ttl_ms() < 0) {
     return absl::InvalidArgumentError("a revocation cannot end in the past");
+  }
   return absl::OkStatus();
 }
 
@@ -65,13 +65,16 @@ absl::StatusOr<v1::ListRootsResponse> DescribeRoots(const Roots& roots) {
 }  // namespace
 
 // An agent says its VM's id itself, and could say another; the cloud's name of the instance is
-// proved. So what is denied is that, where it is known.
+// proved. So what is denied is that, where it is known, unless another machine is there by now.
 absl::StatusOr<DeniedName> AdminService::ProvedName(const Context& context,
                                                     const DeniedName& machine) {
   std::string instance;
   RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
     for (const auto& [key, record] : view.fleet.ledger.nodes()) {
-      if (absl::AsciiStrToLower(key.vm_id) == machine.value) instance = record.instance;
+      if (absl::AsciiStrToLower(key.vm_id) == machine.value &&
+          HasItsInstance(view.fleet.ledger, record)) {
+        instance = record.instance;
+      }
     }
   }));
   if (instance.empty()) return machine;

@@ -21,11 +21,11 @@ class AdminIdentityTest : public AdminTest {
     return Ask(&Stub::RevokeIdentity, request, out == nullptr ? ignored : *out);
   }
   // How a new session of the node ends, once it has said hello and listened.
-  grpc::Status SayHello() {
+  grpc::Status SayHello(const v1::AgentMessage& hello = HelloMessage()) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
     const auto stream = node_stub_->Connect(&context);
-    stream->Write(HelloMessage());
+    stream->Write(hello);
     v1::ServerMessage message;
     if (stream->Read(&message)) {
       context.TryCancel();
@@ -82,6 +82,18 @@ TEST_F(AdminIdentityTest, AMachineIsRevokedByItsId) {
   ConnectNode();
   ASSERT_TRUE(Revoke("machine", "VM-1").ok());
   EXPECT_EQ(SayHello().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+// The VM's id is the agent's own word, so that another one must not let it in.
+TEST_F(AdminIdentityTest, AMachineThatSaysAnotherIdIsKnownByItsInstance) {
+  v1::AgentMessage hello = HelloMessage();
+  hello.mutable_hello()->set_instance("machines/7");
+  ASSERT_TRUE(SayHello(hello).ok());
+  v1::RevokeIdentityResponse revoked;
+  ASSERT_TRUE(Revoke("machine", "VM-1", &revoked).ok());
+  EXPECT_EQ(revoked.identity().value(), "machines/7");
+  hello.mutable_hello()->set_vm_id("vm-2");
+  EXPECT_EQ(SayHello(hello).error_code(), grpc::StatusCode::PERMISSION_DENIED);
 }
 
 TEST_F(AdminIdentityTest, WhatMakesNoSenseIsRefused) {

@@ -80,7 +80,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     if (!writes_.has_ended()) StartRead(&incoming_);
   }
 
-  void Cut(const absl::Status& why) {
+  // Ends the stream without what waits to be written. What has been read may be on its way to the
+  // loop, so OnDone() closes the session there as well.
+  void Abort(const absl::Status& why) {
     bool writing = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -88,19 +90,24 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
       writing = writes_.Abort(why);
       Advance();
     }
-    // The agent may not read what is being written, and would then hear nothing but this.
+    // The agent may not read what is being written, and would then hear nothing but this. The lock
+    // is not held, since callbacks of the stream take it.
     if (writing) context_.TryCancel();
+  }
+
+  void Cut(const absl::Status& why) {
+    Abort(why);
     edges_.loop.PostClosed(id_, std::string(base::MessageOf(why)));
   }
 
-  // Ends the stream without what waits to be written: another server may lead. What has been read
-  // may be on its way to the loop, so OnDone() closes the session there.
+  // Another server may lead. A stream that ends already is left alone: this is called again and
+  // again.
   void EndNotLeading() {
-    absl::MutexLock lock(&mutex_);
-    if (writes_.has_ended()) return;
-    cut_ = true;
-    if (writes_.Abort(NotLeading())) context_.TryCancel();
-    Advance();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (writes_.has_ended()) return;
+    }
+    Abort(NotLeading());
   }
 
   void FinishWith(absl::Status why) {

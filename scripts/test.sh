@@ -16,7 +16,6 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
   upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not
          in `all`; needs root
-  ha     several servers on a real etcd, killed, paused and cut off; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
          time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more

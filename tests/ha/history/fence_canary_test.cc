@@ -1,8 +1,8 @@
 // Whether the judgement of histories would notice a server without a fence: two servers lead at
 // once, on one store, and nothing but the fence is between them.
 //
-// An operator's slip makes it so: the leader's key is removed, and with its lease still good the
-// leader hears of nothing. A second server takes the leadership, and both are asked for addresses.
+// An operator's slip makes it so: the leader's key is removed. A second server takes the leadership,
+// the first is kept from seeing that, and both are asked for addresses.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -52,14 +52,15 @@ swarm::Swarm::Options OptionsOf(const crash::ServerUnderTest& server, uint32_t f
 
 class FenceCanary : public testing::TestWithParam<FenceStripper::Fence> {
  protected:
-  // "server: NAME" and so on, with a directory of its own.
-  std::unique_ptr<crash::ServerUnderTest> MakeServer(const std::string& name) {
+  // A server of this name that reaches the store through `etcd`, with a directory of its own.
+  std::unique_ptr<crash::ServerUnderTest> MakeServer(const std::string& name,
+                                                     const FenceStripper& etcd) {
     std::filesystem::create_directory(directory_.File(name));
     return std::make_unique<crash::ServerUnderTest>(
         directory_.File(name), kSettings, "tls: {insecure: true}",
         fmt::format("{{etcd: {{endpoints: [\"{}\"], name: {}, directory: {}, "
                     "listen_standbys: \"off\"}}}}",
-                    stripper_.endpoint(), name, directory_.File(name)));
+                    etcd.endpoint(), name, directory_.File(name)));
   }
 
   // Whether the leader's key begins with this name.
@@ -77,17 +78,19 @@ class FenceCanary : public testing::TestWithParam<FenceStripper::Fence> {
 
   const testing_support::TempDir directory_;
   const ipam::etcd::EtcdCluster cluster_;
-  const FenceStripper stripper_{std::string(absl::StripPrefix(cluster_.endpoints()[0], "http://")),
-                                "/spoke/leader", GetParam()};
+  const std::string member_{absl::StripPrefix(cluster_.endpoints()[0], "http://")};
+  FenceStripper etcd_of_first_{member_, "/spoke/leader", GetParam()};
+  const FenceStripper etcd_of_second_{member_, "/spoke/leader", GetParam()};
 };
 
 TEST_P(FenceCanary, TwoLeadersDoubleAddressesExactlyWhenNothingIsFenced) {
-  const auto first = MakeServer("first");
+  const auto first = MakeServer("first", etcd_of_first_);
   ASSERT_TRUE(first->Exec().ok());
   ASSERT_TRUE(Await([&] { return first->IsReady().value_or(false); })) << first->Warnings();
   ASSERT_TRUE(Leads("first"));
+  etcd_of_first_.HoldLeader();
   cluster_.Ctl({"del", "/spoke/leader"});
-  const auto second = MakeServer("second");
+  const auto second = MakeServer("second", etcd_of_second_);
   ASSERT_TRUE(second->Exec().ok());
   ASSERT_TRUE(Await([&] { return second->IsReady().value_or(false); })) << second->Warnings();
   ASSERT_TRUE(Leads("second"));

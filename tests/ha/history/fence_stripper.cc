@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "proto/etcd/rpc.grpc.pb.h"
@@ -34,6 +37,13 @@ class KvService final : public pb::KV::Service {
 
   grpc::Status Range(grpc::ServerContext* context, const pb::RangeRequest* request,
                      pb::RangeResponse* response) override {
+    if (request->key() == leader_key_ && request->range_end().empty()) {
+      const absl::MutexLock lock(&mutex_);
+      if (held_leader_.has_value()) {
+        *response = *held_leader_;
+        return grpc::Status::OK;
+      }
+    }
     return PassOn(*context, [&](auto& to) { return member_->Range(&to, *request, response); });
   }
 
@@ -51,6 +61,16 @@ class KvService final : public pb::KV::Service {
     return PassOn(*context, [&](auto& to) { return member_->Compact(&to, *request, response); });
   }
 
+  void HoldLeader() {
+    grpc::ClientContext context;
+    pb::RangeRequest request;
+    request.set_key(leader_key_);
+    pb::RangeResponse now;
+    CHECK(member_->Range(&context, request, &now).ok(), "the member answers");
+    const absl::MutexLock lock(&mutex_);
+    held_leader_ = std::move(now);
+  }
+
  private:
   bool IsForLeadership(const pb::TxnRequest& request) const {
     return std::any_of(
@@ -61,6 +81,8 @@ class KvService final : public pb::KV::Service {
   const std::unique_ptr<pb::KV::Stub> member_;
   const std::string leader_key_;
   const FenceStripper::Fence fence_;
+  absl::Mutex mutex_;
+  std::optional<pb::RangeResponse> held_leader_ ABSL_GUARDED_BY(mutex_);
 };
 
 class LeaseService final : public pb::Lease::Service {
@@ -179,6 +201,8 @@ FenceStripper::FenceStripper(const std::string& member, const std::string& leade
 FenceStripper::~FenceStripper() {
   services_->server->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(100));
 }
+
+void FenceStripper::HoldLeader() { services_->kv.HoldLeader(); }
 
 std::string FenceStripper::endpoint() const { return fmt::format("http://127.0.0.1:{}", port_); }
 

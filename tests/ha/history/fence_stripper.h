@@ -6,6 +6,9 @@
 // history, which the new leader has changed. The last two cover a commit that fits into one
 // transaction only. A canary without the first alone would mostly die of the others, so this takes
 // out every compare of a write that is not one for the leadership itself.
+//
+// A leader also looks at its key at each renewal of its lease, and ends when it finds another's. For
+// two leaders at once, HoldLeader hides that from the server behind this member.
 #pragma once
 
 #include <memory>
@@ -27,6 +30,10 @@ class FenceStripper {
 
   // "http://127.0.0.1:PORT", for a server's configuration.
   std::string endpoint() const;
+
+  // From now on, reads of the leader's key are answered with what it is now. Ends the test when the
+  // member does not answer.
+  void HoldLeader();
 
  private:
   class Services;

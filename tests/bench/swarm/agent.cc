@@ -36,6 +36,11 @@ std::shared_ptr<grpc::Channel> NewChannel(
   return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
+// A channel that has failed waits before it tries again, which a real agent's new one does not.
+bool CanConnect(grpc_connectivity_state state) {
+  return state != GRPC_CHANNEL_TRANSIENT_FAILURE && state != GRPC_CHANNEL_SHUTDOWN;
+}
+
 int64_t ClockNs(clockid_t clock) {
   timespec now{};
   ::clock_gettime(clock, &now);
@@ -46,14 +51,22 @@ int64_t ClockNs(clockid_t clock) {
 
 int64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
-absl::Status Agent::Connect() {
+absl::StatusOr<std::shared_ptr<grpc::Channel>> Agent::FindChannel() {
+  std::shared_ptr<grpc::Channel>& channel = channels_[server_];
+  if (channel != nullptr && CanConnect(channel->GetState(/*try_to_connect=*/false))) return channel;
   rpc::TlsFiles tls = target_.tls;
   for (std::string* path : {&tls.ca, &tls.certificate, &tls.key}) {
     *path = absl::StrReplaceAll(*path, {{"{}", NamesOf(index_).name}});
   }
   ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(tls));
+  channel = NewChannel(target_.servers[server_], credentials);
+  return channel;
+}
+
+absl::Status Agent::Connect() {
   absl::MutexLock lock(&mutex_);
-  auto stream = std::make_unique<Stream>(*this, NewChannel(target_.servers[server_], credentials));
+  ASSIGN_OR_RETURN(auto channel, FindChannel());
+  auto stream = std::make_unique<Stream>(*this, std::move(channel));
   stream_ = stream.release();  // OnDone() hands it on.
   writing_ = false;
   answers_.clear();

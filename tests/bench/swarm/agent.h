@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/rpc/credentials.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
@@ -56,7 +57,11 @@ class Agent {
   };
 
   Agent(SimNode node, const Target& target, AgentEvents& events)
-      : index_(node.node()), target_(target), events_(events), node_(std::move(node)) {}
+      : index_(node.node()),
+        target_(target),
+        events_(events),
+        node_(std::move(node)),
+        channels_(target.servers.size()) {}
 
   uint32_t index() const { return index_; }
 
@@ -84,6 +89,8 @@ class Agent {
  private:
   friend class Stream;
 
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> FindChannel()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRead(const v1::ServerMessage& message);
   void OnWritten();
   void OnBroken();
@@ -96,6 +103,9 @@ class Agent {
   mutable absl::Mutex mutex_;
   SimNode node_ ABSL_GUARDED_BY(mutex_);
   size_t server_ ABSL_GUARDED_BY(mutex_) = 0;  // The index of the server that Connect() takes.
+  // The channel to each server; null: none yet. Each stream has a connection of its own all the
+  // same. They are kept since to make one costs this side more than the handshake.
+  std::vector<std::shared_ptr<grpc::Channel>> channels_ ABSL_GUARDED_BY(mutex_);
   Stream* stream_ ABSL_GUARDED_BY(mutex_) = nullptr;  // The stream while it can be written to.
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<v1::AgentMessage> answers_ ABSL_GUARDED_BY(mutex_);

@@ -11,6 +11,8 @@ namespace spoke::swarm {
 namespace {
 
 constexpr size_t kMaxConnectsAtOnce = 64;
+// For how long it is known whether a server takes connections.
+constexpr absl::Duration kGoodFor = absl::Milliseconds(20);
 
 // Ports differ from stream to stream, the reason does not.
 std::string KindOf(const grpc::Status& status) {
@@ -28,7 +30,8 @@ Swarm::Swarm(const Options& options)
       ledger_(absl::ToInt64Nanoseconds(options_.cooldown), options_.memory),
       budget_reports_(options_.budget_refresh, options_.seed),
       silent_(options_.target.servers.size()),
-      random_(options_.seed) {
+      random_(options_.seed),
+      looks_(options_.target.servers.size()) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
     agents_.emplace_back(
         std::make_unique<Agent>(SimNode(options_.first + i, options_.reporting, ledger_),
@@ -124,10 +127,23 @@ void Swarm::Connect(const Due& due) {
   if (entry.first_attempt == 0) entry.first_attempt = now;
   entry.last_attempt = now;
   ++attempts_;
-  const absl::Status status = entry.agent->Connect();
+  const absl::Status status = IsWorthADial(*entry.agent)
+                                  ? entry.agent->Connect()
+                                  : absl::UnavailableError("nobody listens there");
   if (status.ok()) return;
   OnEnded(*entry.agent, nullptr,
           {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())});
+}
+
+bool Swarm::IsWorthADial(const Agent& agent) {
+  if (looks_.size() == 1) return true;
+  const size_t server = agent.server();
+  Look& look = looks_[server];
+  if (look.at == 0 || NowNs() - look.at > absl::ToInt64Nanoseconds(kGoodFor)) {
+    look.takes = TakesConnections(options_.target.servers[server]);
+    look.at = NowNs();
+  }
+  return look.takes;
 }
 
 void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) {

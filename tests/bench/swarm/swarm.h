@@ -156,6 +156,9 @@ class Swarm final : public AgentEvents {
   // Waits until something is due, to connect or to be destroyed; false when it is time to go.
   bool Next(std::vector<Due>& connect);
   void Connect(const Due& due);
+  // Whether the server that the agent turns to takes connections, or is the only one. Called on
+  // thread_ alone.
+  bool IsWorthADial(const Agent& agent);
   void SetDue(size_t index, int64_t at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveSlowAgents();
   // Has the agents move that wait since before `slow`.
@@ -190,6 +193,13 @@ class Swarm final : public AgentEvents {
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // When it was last looked whether each server takes connections, and whether it did. What comes
+  // of a dial in vain is known without its cost: a real agent bears that on a machine of its own.
+  struct Look {
+    int64_t at = 0;
+    bool takes = false;
+  };
+  std::vector<Look> looks_;
   // The threads are last: they use all of the above.
   std::thread mover_;
   std::thread thread_;

@@ -9,6 +9,7 @@
 #include "lib/os/file.h"
 
 namespace spoke::ipam {
+
 std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   std::vector<std::tuple<ip::Prefix, ip::MacAddress, std::string>> rows;
   for (const auto& [node, nic] : nics) {
@@ -23,6 +24,33 @@ std::string FormatAttachments(const std::map<NodeKey, NicAddresses>& nics) {
   }
   return text;
 }
+
+namespace {
+
+// Does what is requested. Returns whether that changed anything.
+bool Change(const std::map<NodeKey, NicRequest>& requests, std::map<NodeKey, NicAddresses>& nics) {
+  bool changed = false;
+  for (const auto& [node, request] : requests) {
+    // Names are unique here, so a VM with the name of another has replaced it, NIC and all.
+    auto it = nics.lower_bound({node.name, ""});
+    while (it != nics.end() && it->first.name == node.name) {
+      if (it->first == node) {
+        ++it;
+      } else {
+        it = nics.erase(it);
+        changed = true;
+      }
+    }
+    NicAddresses configured = request.Configured();
+    NicAddresses& nic = nics[node];
+    if (nic == configured) continue;
+    nic = std::move(configured);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace
 
 StaticCloud::StaticCloud(std::string attachments_file, CloudAnswer answer)
     : attachments_file_(std::move(attachments_file)),
@@ -87,22 +115,21 @@ void StaticCloud::Run() {
 
 // What the file does not say has not happened, so it is written before anybody is told.
 void StaticCloud::CarryOut(const std::map<NodeKey, NicRequest>& requests) {
-  Nics before;
-  {
+  absl::Status published;
+  if (attachments_file_.empty()) {
     absl::MutexLock lock(&mutex_);
-    before = nics_;
-  }
-  Nics nics = before;
-  for (const auto& [node, request] : requests) {
-    // Names are unique here, so a VM with the name of another has replaced it, NIC and all.
-    auto it = nics.lower_bound({node.name, ""});
-    while (it != nics.end() && it->first.name == node.name) it = nics.erase(it);
-    nics[node] = request.Configured();
-  }
-  const absl::Status published = nics == before ? absl::OkStatus() : Publish(nics);
-  if (published.ok()) {
-    absl::MutexLock lock(&mutex_);
-    nics_ = std::move(nics);
+    Change(requests, nics_);
+  } else {
+    Nics nics;
+    {
+      absl::MutexLock lock(&mutex_);
+      nics = nics_;
+    }
+    if (Change(requests, nics)) published = Publish(nics);
+    if (published.ok()) {
+      absl::MutexLock lock(&mutex_);
+      nics_ = std::move(nics);
+    }
   }
   for (const auto& [node, request] : requests) {
     if (published.ok()) {

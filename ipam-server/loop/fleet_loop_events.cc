@@ -39,7 +39,8 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   batch.answers.emplace_back(
       event.session,
       node_api::Welcome{.session_epoch = state_.fleet.ledger.Find(key)->session_epoch,
-                        .warning = std::move(warning)});
+                        .warning = std::move(warning),
+                        .reconnect_within = ReconnectWithin(state_.fleet.ledger.nodes().size())});
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
     AskInventory(session, batch);
   } else if (!state_.recovery.open()) {

@@ -1,6 +1,7 @@
 // What one connected agent has been told, and what it has to be told next. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,5 +45,11 @@ struct Session {
 // that is due, as it is for the first of a session; otherwise the difference.
 node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
                                    Session& session);
+
+// The time within which the agents of so many nodes are to come back when they lose the server,
+// those with nothing to say: as many a second as a server with a few cores can shake hands with, so
+// that those with something to say do not wait behind them. Zero: there are so few that it does not
+// matter.
+absl::Duration ReconnectWithin(size_t nodes);
 
 }  // namespace spoke::ipam

@@ -81,5 +81,11 @@ TEST_F(NextDesiredTest, AddressesOfTheLastBootAreInCooldownForTheRestOfTheirTime
   EXPECT_EQ(desired.added[1].cooldown, absl::ZeroDuration());
 }
 
+TEST(ReconnectWithin, AFleetComesBackAThousandASecondAndAFewNodesAsTheyLike) {
+  EXPECT_EQ(ReconnectWithin(0), absl::ZeroDuration());
+  EXPECT_EQ(ReconnectWithin(3000), absl::ZeroDuration());
+  EXPECT_EQ(ReconnectWithin(7500), absl::Milliseconds(7500));
+}
+
 }  // namespace
 }  // namespace spoke::ipam

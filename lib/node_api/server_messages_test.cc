@@ -13,7 +13,10 @@ ip::Prefix P(std::string_view text) { return ip::Prefix::Parse(text).value(); }
 
 TEST(ServerMessages, EachComesThroughWhole) {
   const std::vector<ServerMessage> messages = {
-      Welcome{.session_epoch = 7, .server_version = "1.2", .warning = "the clock is off"},
+      Welcome{.session_epoch = 7,
+              .server_version = "1.2",
+              .warning = "the clock is off",
+              .reconnect_within = absl::Milliseconds(7500)},
       DesiredState{.version = 3,
                    .full = true,
                    .added = {{.range = P("fd00::5/128"),

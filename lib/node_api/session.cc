@@ -1,5 +1,7 @@
 #include "lib/node_api/session.h"
 
+#include <algorithm>
+
 #include "absl/strings/ascii.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
@@ -111,12 +113,16 @@ void ToWire(const Welcome& in, v1::Welcome& out) {
   out.set_session_epoch(in.session_epoch);
   out.set_server_version(in.server_version);
   out.set_warning(CutText(in.warning, kMaxReasonBytesSaid));
+  out.set_reconnect_within_ms(static_cast<uint32_t>(
+      absl::ToInt64Milliseconds(std::min(in.reconnect_within, kMaxReconnectWithin))));
 }
 
 Welcome FromWire(const v1::Welcome& in) {
   return {.session_epoch = in.session_epoch(),
           .server_version = in.server_version(),
-          .warning = CutText(in.warning(), kMaxReasonBytesSaid)};
+          .warning = CutText(in.warning(), kMaxReasonBytesSaid),
+          .reconnect_within =
+              std::min(absl::Milliseconds(in.reconnect_within_ms()), kMaxReconnectWithin)};
 }
 
 }  // namespace spoke::node_api

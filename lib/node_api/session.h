@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
 #include "lib/node_api/assignments.h"
@@ -61,6 +62,9 @@ struct Welcome {
   uint64_t session_epoch = 0;  // The epoch rises with each session of the node.
   std::string server_version = {};
   std::string warning = {};  // The warning for the log of the agent; empty: nothing.
+  // The time within which an agent with nothing to say comes back once this session is lost; zero:
+  // the agent's own choice.
+  absl::Duration reconnect_within = absl::ZeroDuration();
 
   bool operator==(const Welcome&) const = default;
 };
@@ -75,7 +79,10 @@ void ToWire(const Hello& in, v1::Hello& out);
 // node, the field and the place in it.
 absl::StatusOr<Hello> FromWire(const v1::Hello& in);
 
-// Warnings are cut.
+// The longest Welcome::reconnect_within that is taken; a longer one counts as this.
+inline constexpr absl::Duration kMaxReconnectWithin = absl::Minutes(1);
+
+// Warnings are cut. Milliseconds are what is said of times.
 void ToWire(const Welcome& in, v1::Welcome& out);
 Welcome FromWire(const v1::Welcome& in);
 

@@ -34,14 +34,18 @@ class Reconnect {
   // The wait before the first attempt.
   absl::Duration BeforeFirst(double jitter) const { return settings_.first_connect * jitter; }
 
-  // The wait after an attempt or session that ended so. It is uniform within `after_session` when a
-  // session is lost, exponential with full jitter when attempts fail one after the other or
-  // sessions break as soon as they begin. A server of a version that does not fit is asked again
-  // after one to two times the longest of these.
+  // Notes within which time the server wants its agents back; zero: it does not say.
+  void SetWithin(absl::Duration within) { within_ = within; }
+
+  // The wait after an attempt or session that ended so. It is uniform within what the server has
+  // said, or else `after_session`, when a session is lost, exponential with full jitter when
+  // attempts fail one after the other or sessions break as soon as they begin. A server of a
+  // version that does not fit is asked again after one to two times the longest of these.
   absl::Duration After(const StreamEnd& end, double jitter);
 
  private:
   ReconnectSettings settings_;
+  absl::Duration within_;
   int failures_ = 0;  // Failures since the last session that settled.
 };
 

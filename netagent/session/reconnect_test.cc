@@ -22,6 +22,18 @@ TEST(Reconnect, ALostSessionIsTriedAgainWithinThreeSecondsEvenly) {
   }
 }
 
+TEST(Reconnect, AServerSaysWithinWhichTimeItsAgentsComeBack) {
+  for (const double jitter : {0.0, 0.25, 0.999}) {
+    Reconnect reconnect({});
+    reconnect.SetWithin(absl::Seconds(20));
+    EXPECT_EQ(reconnect.After(kLost, jitter), absl::Seconds(20) * jitter);
+  }
+  Reconnect next({});
+  next.SetWithin(absl::Seconds(20));
+  next.SetWithin(absl::ZeroDuration());
+  EXPECT_EQ(next.After(kLost, 1.0), absl::Seconds(3)) << "the next server does not say";
+}
+
 TEST(Reconnect, AttemptsThatFailSpreadOutUpToThirtySeconds) {
   Reconnect reconnect({});
   reconnect.After(kLost, 0.5);

@@ -245,6 +245,7 @@ SessionMachine::Effects SessionMachine::OnWelcome(node_api::Welcome welcome, abs
   // The server judges versions by a rule of its own; ours says no.
   if (!skew_.ok()) return CutFor(skew_);
   welcomed_ = true;
+  reconnect_.SetWithin(welcome.reconnect_within);
   unreachable_said_ = false;
   skew_said_.clear();
   urgent_ = false;

@@ -131,12 +131,13 @@ class SessionMachineTest : public testing::Test {
     machine_.Start(0, now_, 0.0);
     Reopen();
   }
-  void Reopen() {
+  void Reopen(absl::Duration reconnect_within = absl::ZeroDuration()) {
     now_ = machine_.NextWake();
     ASSERT_THAT(Call(), ElementsAre("connect"));
     ASSERT_THAT(Begin(), ElementsAre("send hello"));
     ASSERT_THAT(Sent(), IsEmpty());
-    ASSERT_THAT(Hear(Welcome{.server_version = "1.4.0"}), ElementsAre("connected 1.4.0"));
+    ASSERT_THAT(Hear(Welcome{.server_version = "1.4.0", .reconnect_within = reconnect_within}),
+                ElementsAre("connected 1.4.0"));
   }
 
   absl::Time now_ = absl::FromUnixSeconds(1000);
@@ -350,6 +351,16 @@ TEST_F(SessionMachineTest, AnUnreachableServerIsNewsOnceUntilOneIsReached) {
   }
   Reopen();
   EXPECT_THAT(Lose(absl::OkStatus()), ElementsAre("disconnected UNAVAILABLE news"));
+}
+
+TEST_F(SessionMachineTest, AServerSaysWithinWhichTimeAnAgentWithNothingToSayComesBack) {
+  machine_.Start(0, now_, 0.0);
+  Reopen(absl::Seconds(20));
+  now_ += absl::Hours(1);
+  Lose();
+  EXPECT_EQ(machine_.NextWake(), now_ + absl::Seconds(10));
+  Say(Assigned("10.1.0.4"));
+  EXPECT_LE(machine_.NextWake(), now_ + ServerSearch::kStep) << "it has something to say now";
 }
 
 TEST_F(SessionMachineTest, LongSessionsThatEndAreTakenUpAgainSoon) {

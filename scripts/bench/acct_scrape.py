@@ -47,8 +47,11 @@ def fast_map(node):
     found = {}
     above = f"/proc/{node.agent.pid}/fdinfo"
     for descriptor in os.listdir(above):
-        with open(f"{above}/{descriptor}", encoding="ascii") as info:
-            fields = dict(line.split(":", 1) for line in info if ":" in line)
+        try:
+            with open(f"{above}/{descriptor}", encoding="ascii") as info:
+                fields = dict(line.split(":", 1) for line in info if ":" in line)
+        except FileNotFoundError:  # The agent has closed it meanwhile.
+            continue
         if fields.get("map_type", "").strip() == PERCPU_ARRAY:
             found[int(fields["max_entries"])] = int(fields["map_id"])
     return found[max(found)] if found else 0

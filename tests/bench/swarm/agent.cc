@@ -117,7 +117,9 @@ void Agent::OnRead(const v1::ServerMessage& message) {
     for (v1::AgentMessage& answer : outcome.answers) answers_.push_back(std::move(answer));
     Pump();
   }
-  if (message.has_welcome()) events_.OnWelcomed(*this);
+  if (message.has_welcome()) {
+    events_.OnWelcomed(*this, absl::Milliseconds(message.welcome().reconnect_within_ms()));
+  }
   for (const int64_t latency : outcome.latencies) events_.OnLatency(latency);
   if (outcome.written >= 0)
     events_.OnAcknowledged(*this, {.sent = outcome.written, .wanted = outcome.wanted});

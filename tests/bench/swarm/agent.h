@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "lib/rpc/credentials.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 #include "tests/bench/swarm/sim_node.h"
@@ -35,7 +36,9 @@ class AgentEvents {
   // The stream has ended. The receiver destroys it, on a thread that is not gRPC's, and has the
   // agent connect again.
   virtual void OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) = 0;
-  virtual void OnWelcomed(Agent& agent) = 0;
+  // The server has taken the hello, and says within which time it wants its agents back once they
+  // have lost it; zero: that is theirs to choose.
+  virtual void OnWelcomed(Agent& agent, absl::Duration reconnect_within) = 0;
   // An acknowledgement of state was written while the node had as many addresses as were wanted.
   virtual void OnSynced(Agent& agent) = 0;
   virtual void OnLatency(int64_t nanoseconds) = 0;

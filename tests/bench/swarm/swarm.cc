@@ -241,8 +241,12 @@ std::optional<size_t> Swarm::FindAnother(size_t present, std::vector<std::option
   return std::nullopt;
 }
 
-void Swarm::OnWelcomed(Agent& agent) {
+void Swarm::OnWelcomed(Agent& agent, absl::Duration reconnect_within) {
   silent_[agent.server()] = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    EntryOf(agent).reconnect.SetWithin(reconnect_within);
+  }
   if (EntryOf(agent).welcomed.exchange(NowNs()) == 0) ++connected_;
 }
 

@@ -120,7 +120,7 @@ class Swarm final : public AgentEvents {
   Histogram& latencies() { return latencies_; }
 
   void OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::Status& why) override;
-  void OnWelcomed(Agent& agent) override;
+  void OnWelcomed(Agent& agent, absl::Duration reconnect_within) override;
   void OnSynced(Agent& agent) override;
   void OnLatency(int64_t nanoseconds) override { latencies_.Add(nanoseconds); }
   void OnAcknowledged(Agent& agent, const Acknowledged& what) override;

@@ -216,7 +216,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                .say = std::move(edges.health.say)}),
       cni_(
           loop_,
-          [this](const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder) {
+          [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
             Beat();
             handler_.Handle(request, std::move(pod_netns), std::move(responder));
           },

@@ -15,10 +15,6 @@
 #include "lib/telemetry/log.h"
 #include "netagent/cni/responder.h"
 
-namespace spoke::v1 {
-class CniRequest;
-}  // namespace spoke::v1
-
 namespace spoke::netagent {
 
 // Not thread-safe; belongs to the loop's thread. Outlives its responders.
@@ -28,7 +24,7 @@ class CniServer final : public ResponseChannel {
 
   // Handles one request, which is borrowed; `pod_netns` is invalid when the plugin sent none.
   using Handler =
-      std::function<void(const v1::CniRequest&, os::UniqueFd pod_netns, Responder responder)>;
+      std::function<void(const cni::Request&, os::UniqueFd pod_netns, Responder responder)>;
 
   // Borrows `loop` and `log`.
   CniServer(os::EventLoop& loop, Handler handler, telemetry::Log& log);
@@ -48,7 +44,7 @@ class CniServer final : public ResponseChannel {
   // next agent.
   void Stop();
 
-  absl::Status Send(uint64_t client, const v1::CniResponse& response) override;
+  absl::Status Send(uint64_t client, const cni::Response& response) override;
   void Close(uint64_t client) override;
   void OnHangUp(uint64_t client, std::function<void()> gone) override;
 
@@ -71,7 +67,6 @@ class CniServer final : public ResponseChannel {
   uint64_t last_client_ = 0;
   // One buffer for all requests, since one is read at a time; an unwritten part costs no memory.
   const std::unique_ptr<char[]> buffer_;
-  std::string answer_;
 };
 
 }  // namespace spoke::netagent

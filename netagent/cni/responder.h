@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-
-namespace spoke::v1 {
-class CniResponse;
-}  // namespace spoke::v1
+#include "lib/cni_api/wire.h"
 
 namespace spoke::netagent {
 
@@ -19,7 +16,7 @@ class ResponseChannel {
   virtual ~ResponseChannel() = default;
 
   // Sends the answer and closes. Errors: kUnavailable (the client has gone).
-  virtual absl::Status Send(uint64_t client, const v1::CniResponse& response) = 0;
+  virtual absl::Status Send(uint64_t client, const cni::Response& response) = 0;
   // Closes without an answer. Passes over a client that has gone.
   virtual void Close(uint64_t client) = 0;
   // Calls `gone`, once, if the client goes before it is answered.
@@ -46,7 +43,7 @@ class Responder {
   ~Responder() { Drop(); }
 
   // Answers the client. Errors: kUnavailable (it has gone); kFailedPrecondition (it was answered).
-  absl::Status Answer(const v1::CniResponse& response) {
+  absl::Status Answer(const cni::Response& response) {
     ResponseChannel* channel = std::exchange(channel_, nullptr);
     if (channel == nullptr) return absl::FailedPreconditionError("answered before");
     return channel->Send(client_, response);

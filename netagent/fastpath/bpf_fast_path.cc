@@ -15,9 +15,9 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/queueing/filter.h"
+#include "lib/netlink/socket.h"
 #include "netagent/bpf/maps.h"
 #include "netagent/claims.h"
 #include "netagent/fastpath/fast_layout.h"

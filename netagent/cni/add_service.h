@@ -17,7 +17,7 @@
 #include "lib/telemetry/log.h"
 #include "netagent/attach/attach_traces.h"
 #include "netagent/attach/attachments.h"
-#include "netagent/cni/responder.h"
+#include "netagent/cni/cni_server.h"
 #include "netagent/session/server_link.h"
 
 namespace spoke::netagent {

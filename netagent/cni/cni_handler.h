@@ -14,7 +14,7 @@
 #include "netagent/attach/attachment_checker.h"
 #include "netagent/attach/attachments.h"
 #include "netagent/cni/add_service.h"
-#include "netagent/cni/responder.h"
+#include "netagent/cni/cni_server.h"
 
 namespace spoke::netagent {
 

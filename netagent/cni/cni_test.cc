@@ -367,12 +367,13 @@ TEST_F(CniTest, AddsOfAnotherMajorVersionAreRefusedAndNothingElse) {
     EXPECT_EQ(ask(verb, "2.0.0").error.code == cni::kVersionSkew, verb == cni::Verb::kAdd);
   }
   EXPECT_EQ(log_.Count("plugin_version_skew"), 1) << "once a version";
-  for (const std::string& version : {"1.9.0", "", "nonsense"}) {
+  for (const char* const version : {"1.9.0", "", "nonsense"}) {
     EXPECT_EQ(ask(cni::Verb::kAdd, version).outcome, cni::Response::Outcome::kAttachment);
-    // The address cools down, and the next pod would not get it.
     EXPECT_EQ(ask(cni::Verb::kDel, version).outcome, cni::Response::Outcome::kDone);
-    clock_.Advance(absl::Minutes(1));
-    OnLoop([&] { attachments_.Tick(); });
+    OnLoop([&] {
+      clock_.Advance(absl::Minutes(1));
+      attachments_.Tick();
+    });
   }
   EXPECT_EQ(ask(cni::Verb::kAdd, "2.0.0").error.message,
             "the plugin 2.0.0 and spoke-netagent 1.2.0 do not work together, since they are of "

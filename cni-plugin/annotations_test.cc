@@ -24,7 +24,7 @@ struct Outcome {
 
 // Reads annotations into whole options: what these have beside annotations is not touched by them.
 Outcome Read(const std::string& annotations) {
-  Request request;
+  Invocation request;
   request.pod = {"prod", "web", ""};
   json::Document document;
   const std::string config =

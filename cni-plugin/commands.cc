@@ -22,7 +22,7 @@ namespace {
 // The number NS_GET_NSTYPE of linux/nsfs.h (ioctl_ns(2)), which the C library of releases has not.
 constexpr unsigned kGetNamespaceType = 0xB703;
 
-using Outcome = AgentResponse::Outcome;
+using Outcome = Response::Outcome;
 
 // The times for the verbs. A DEL is within the minute that containerd and CRI-O give it, a STATUS
 // within what a runtime that asks every five seconds does not notice.
@@ -36,7 +36,7 @@ constexpr std::string_view kAbout =
     "spoke: CNI plugin that gives pods cloud-native addresses; it is run by a container runtime\n"
     "CNI versions 0.3.0, 0.3.1, 0.4.0, 1.0.0 and 1.1.0\n";
 
-int Fail(Process& process, const Error& error, const Request& request) {
+int Fail(Process& process, const Error& error, const Invocation& request) {
   process.WriteOutput(FormatError(error, request.cni_version));
   return 1;
 }
@@ -47,7 +47,7 @@ Error WrongAnswer(const char* verb) {
 }
 
 // Returns the error; nullopt: the agent has done it.
-std::optional<Error> ErrorOf(const Expected<AgentResponse>& response, const char* verb) {
+std::optional<Error> ErrorOf(const Expected<Response>& response, const char* verb) {
   if (!response.ok()) return response.error();
   if (response->outcome == Outcome::kError) return response->error;
   if (response->outcome != Outcome::kDone) return WrongAnswer(verb);
@@ -75,7 +75,7 @@ std::string WithoutGone(std::string text) {
 
 // Does a DEL; nullopt: what the attachment held is free, or will be. Where no agent answers, a note
 // is left for it.
-std::optional<Error> Delete(Process& process, const Request& request) {
+std::optional<Error> Delete(Process& process, const Invocation& request) {
   const auto response = Ask(request.socket, request, -1, kDelPatience);
   if (response.ok() && response->outcome == Outcome::kError) {
     return Error{response->error.code, WithoutGone(response->error.message),
@@ -91,7 +91,7 @@ std::optional<Error> Delete(Process& process, const Request& request) {
   return std::nullopt;
 }
 
-int Add(Process& process, Request& request) {
+int Add(Process& process, Invocation& request) {
   const auto netns = OpenNetns(request.netns, process.OwnNetns());
   if (!netns.ok()) return Fail(process, netns.error(), request);
   Patience patience = kAddPatience;
@@ -114,12 +114,12 @@ int Add(Process& process, Request& request) {
   return 1;
 }
 
-int Del(Process& process, const Request& request) {
+int Del(Process& process, const Invocation& request) {
   const auto error = Delete(process, request);
   return error ? Fail(process, *error, request) : 0;
 }
 
-int Check(Process& process, Request& request) {
+int Check(Process& process, Invocation& request) {
   const auto netns = OpenNetns(request.netns, process.OwnNetns());
   if (!netns.ok()) return Fail(process, netns.error(), request);
   for (const Expectation& expectation : request.expectations) {
@@ -139,14 +139,14 @@ int Check(Process& process, Request& request) {
   return error ? Fail(process, *error, request) : 0;
 }
 
-int Gc(Process& process, const Request& request) {
+int Gc(Process& process, const Invocation& request) {
   // Where the runtime does not say what is in use, nothing is known to be stale.
   if (!request.valid) return 0;
   const auto error = ErrorOf(Ask(request.socket, request, -1, kGcPatience), "GC");
   return error ? Fail(process, *error, request) : 0;
 }
 
-int Status(Process& process, const Request& request) {
+int Status(Process& process, const Invocation& request) {
   const auto response = Ask(request.socket, request, -1, kStatusPatience);
   auto error = ErrorOf(response, "STATUS");
   if (!error) return 0;

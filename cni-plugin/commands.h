@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "cni-plugin/cni_error.h"
+#include "cni-plugin/expected.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::cni {

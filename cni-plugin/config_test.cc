@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 
 struct Outcome {
-  Request request;
+  Invocation request;
   std::optional<Error> error;
   unsigned code() const { return error ? error->code : 0; }
 };
@@ -67,7 +67,7 @@ TEST(ReadConfig, TakesTheFilesThatUsersInstallAndTheyDeclareWhatItSpeaks) {
       plugin["cniVersion"] = version;
       const Outcome outcome = Configure(plugin.dump());
       ASSERT_FALSE(outcome.error) << outcome.error->message;
-      EXPECT_EQ(outcome.request.socket, Request().socket);
+      EXPECT_EQ(outcome.request.socket, Invocation().socket);
     }
   }
 }

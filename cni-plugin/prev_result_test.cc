@@ -12,28 +12,28 @@ constexpr const char* kPrev = R"({"cniVersion":"1.1.0","interfaces":[
   "ips":[{"address":"10.9.0.2/24","gateway":"10.9.0.1","interface":1},{"address":"fd00::2/64"}],
   "routes":[{"dst":"10.0.0.0/8","mtu":1300}],"dns":{"nameservers":["10.9.0.53"]}})";
 
-Request RequestOf(const std::string& version) {
-  Request request;
+Invocation RequestOf(const std::string& version) {
+  Invocation request;
   request.cni_version = version;
   request.ifname = "eth0";
   request.netns = "/run/netns/a";
   return request;
 }
 
-std::optional<Error> Chain(const std::string& prev, Request& request) {
+std::optional<Error> Chain(const std::string& prev, Invocation& request) {
   json::Document document;
   EXPECT_TRUE(json::Parse(prev, document)) << prev;
   return ReadChained(document, request);
 }
 
-nlohmann::json Result(const Request& request) {
+nlohmann::json Result(const Invocation& request) {
   return nlohmann::json::parse(
       FormatResult(request, {.host_link = "spk1", .addresses = {{"10.1.0.5/32", "169.254.1.1"}}}));
 }
 
 // Covers B32.
 TEST(ReadChained, WhatIsThereIsKeptAndOursFollows) {
-  Request request = RequestOf("1.1.0");
+  Invocation request = RequestOf("1.1.0");
   ASSERT_FALSE(Chain(kPrev, request));
   const auto result = Result(request);
   const auto prev = nlohmann::json::parse(kPrev);
@@ -52,7 +52,7 @@ TEST(ReadChained, WhatIsThereIsKeptAndOursFollows) {
 }
 
 TEST(ReadChained, IsConvertedToTheVersionThatIsAsked) {
-  Request request = RequestOf("0.4.0");
+  Invocation request = RequestOf("0.4.0");
   ASSERT_FALSE(Chain(kPrev, request));
   auto result = Result(request);
   EXPECT_FALSE(result["interfaces"][0].contains("mtu"));
@@ -74,7 +74,7 @@ TEST(ReadChained, AnythingMayBeMissing) {
   for (const char* prev :
        {"{}", R"({"dns":{}})", R"({"ips":[],"routes":[],"interfaces":[]})",
         R"({"interfaces":null,"dns":null})", R"({"cniVersion":"","ips":[{"address":"a"}]})"}) {
-    Request request = RequestOf("1.0.0");
+    Invocation request = RequestOf("1.0.0");
     EXPECT_FALSE(Chain(prev, request)) << prev;
     EXPECT_TRUE(Result(request).is_object()) << prev;
   }
@@ -84,24 +84,24 @@ TEST(ReadChained, WhatIsNoResultIsRefused) {
   for (const char* prev : {"7", "\"x\"", "[]", R"({"interfaces":{}})", R"({"interfaces":[7]})",
                            R"({"interfaces":[{"name":7}]})", R"({"ips":[{"address":null}]})",
                            R"({"routes":[[]]})", R"({"routes":"x"})", R"({"dns":[]})"}) {
-    Request request = RequestOf("1.0.0");
+    Invocation request = RequestOf("1.0.0");
     const auto error = Chain(prev, request);
     ASSERT_TRUE(error) << prev;
     EXPECT_EQ(error->code, kDecodingFailure) << prev;
   }
-  Request request = RequestOf("1.0.0");
+  Invocation request = RequestOf("1.0.0");
   EXPECT_EQ(Chain(R"({"cniVersion":"9.0.0"})", request)->code, kIncompatibleVersion);
   EXPECT_EQ(Chain(R"({"cniVersion":"0.2.0"})", request)->code, kIncompatibleVersion);
 }
 
-std::optional<Error> Expect(const std::string& prev, Request& request) {
+std::optional<Error> Expect(const std::string& prev, Invocation& request) {
   json::Document document;
   EXPECT_TRUE(json::Parse(prev, document)) << prev;
   return ReadExpectations(document, request);
 }
 
 TEST(ReadExpectations, FindsBothEndsAndTheirAddresses) {
-  Request request = RequestOf("1.1.0");
+  Invocation request = RequestOf("1.1.0");
   ASSERT_FALSE(Expect(R"({"interfaces":[{"name":"net1","sandbox":"/run/netns/a"},
       {"name":"spk1","mac":"0a:00:00:00:00:01","mtu":1500},
       {"name":"eth0","mac":"0e:00:00:00:00:01","mtu":1500,"sandbox":"/run/netns/a"}],
@@ -124,7 +124,7 @@ TEST(ReadExpectations, FindsBothEndsAndTheirAddresses) {
 TEST(ReadExpectations, WithoutOurInterfaceThereIsNothingToCheck) {
   for (const char* prev : {"{}", R"({"interfaces":[]})", R"({"interfaces":[{"name":"eth0"}]})",
                            R"({"interfaces":[{"name":"eth1","sandbox":"/run/netns/a"}]})"}) {
-    Request request = RequestOf("1.1.0");
+    Invocation request = RequestOf("1.1.0");
     const auto error = Expect(prev, request);
     ASSERT_TRUE(error) << prev;
     EXPECT_EQ(error->code, kInvalidConfig);

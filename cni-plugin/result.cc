@@ -30,7 +30,7 @@ void AppendNumber(std::string_view key, uint64_t number, std::string& out) {
 // Appends the beginning of one more element of a list that `chained` may have opened.
 void OpenElement(std::string& list) { list += list.empty() ? "{" : ",{"; }
 
-std::string Interfaces(const Request& request, const Attachment& attachment) {
+std::string Interfaces(const Invocation& request, const Attachment& attachment) {
   const bool says_mtu = request.cni_version == "1.1.0" && attachment.mtu != 0;
   std::string list = request.chained.interfaces;
   OpenElement(list);
@@ -122,7 +122,7 @@ Attachment AttachmentAt(const Value& prev, const Value& interfaces, rapidjson::S
 
 }  // namespace
 
-std::string FormatResult(const Request& request, const Attachment& attachment) {
+std::string FormatResult(const Invocation& request, const Attachment& attachment) {
   const unsigned pod_interface = request.chained.interface_count + 1;
   // Versions up to 0.4.0 say each address's family.
   const bool says_family = request.cni_version.starts_with("0.");
@@ -169,7 +169,7 @@ std::string FormatVersion() {
   return out + ",\"supportedVersions\":[" + versions + "]}\n";
 }
 
-std::optional<Error> ReadChained(const Value& prev, Request& request) {
+std::optional<Error> ReadChained(const Value& prev, Invocation& request) {
   if (const auto error = CheckShape(prev)) return error;
   ChainedResult chained;
   const bool has_newest_fields = request.cni_version == "1.1.0";
@@ -215,7 +215,7 @@ std::optional<Error> ReadChained(const Value& prev, Request& request) {
   return std::nullopt;
 }
 
-std::optional<Error> ReadExpectations(const Value& prev, Request& request) {
+std::optional<Error> ReadExpectations(const Value& prev, Invocation& request) {
   if (const auto error = CheckShape(prev)) return error;
   request.expectations.clear();
   const Value* interfaces = json::Find(prev, "interfaces");

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cni-plugin/agent/request.h"
-#include "cni-plugin/cni_error.h"
+#include "cni-plugin/expected.h"
 #include "cni-plugin/json/json.h"
 
 namespace spoke::cni {
@@ -15,7 +15,7 @@ namespace spoke::cni {
 // Returns the ADD result in the shape of `request.cni_version` (CNI spec 1.1.0, section 5
 // "Success"): what plugins before this one answered, then host end and pod end, and addresses that
 // point at the pod end, which is where runtimes look for them.
-std::string FormatResult(const Request& request, const Attachment& attachment);
+std::string FormatResult(const Invocation& request, const Attachment& attachment);
 
 // Returns the error object. `cni_version` may be empty where it is not known.
 std::string FormatError(const Error& error, std::string_view cni_version);
@@ -31,10 +31,10 @@ std::string FormatVersion();
 // Reads it for an ADD: sets `request.chained` and `request.dns`, converted to
 // `request.cni_version`. Errors: code 6 (not of that shape), 1 (a version this plugin does not
 // speak).
-std::optional<Error> ReadChained(const json::Value& prev, Request& request);
+std::optional<Error> ReadChained(const json::Value& prev, Invocation& request);
 
 // Reads it for a CHECK: sets `request.expectations`. Errors: as above, and code 7: no interface in
 // a sandbox is called CNI_IFNAME.
-std::optional<Error> ReadExpectations(const json::Value& prev, Request& request);
+std::optional<Error> ReadExpectations(const json::Value& prev, Invocation& request);
 
 }  // namespace spoke::cni

@@ -9,8 +9,8 @@ namespace {
 
 using nlohmann::json;
 
-Request RequestOf(const std::string& version) {
-  Request request;
+Invocation RequestOf(const std::string& version) {
+  Invocation request;
   request.ifname = "eth0";
   request.netns = "/var/run/netns/cni-1";
   request.cni_version = version;
@@ -62,7 +62,7 @@ TEST(FormatResult, AnAddressWithoutAGatewayHasNoRoute) {
 }
 
 TEST(FormatResult, PassesDnsOn) {
-  Request request = RequestOf("1.0.0");
+  Invocation request = RequestOf("1.0.0");
   request.dns = R"({"nameservers":["10.0.0.10"]})";
   EXPECT_EQ(json::parse(FormatResult(request, kAttachment))["dns"]["nameservers"][0], "10.0.0.10");
 }

@@ -11,11 +11,11 @@
 #include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
+#include "lib/netns/netns.h"
 #include "lib/os/file.h"
 #include "lib/policy/wire.h"
 #include "netagent/enroll/enrollment.h"
 #include "netagent/links/kernel_links.h"
-#include "netagent/links/netns_trace.h"
 #include "netagent/node/node_setup.h"
 
 namespace spoke::netagent {
@@ -177,7 +177,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     .proof_required = cloud_.proves(),
                     .explain_unproven = [this] { return ExplainUnproven(); },
                     .clearing_required = edges.conntrack != nullptr,
-                    .trace_netns = &TraceNetns},
+                    .trace_netns = &netns::TraceOf},
                    {links_, session_, clock_, log_, OwnersOf(shaping_, traffic_)},
                    std::move(edges.journal)),
       nic_check_(config.nic, cloud_.secondaries, {links_, clock_, log_}, attachments_),
@@ -190,7 +190,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                  if (traffic_) traffic_->OnPodMac(link, mac);
                }},
           {links_, clock_, log_}, attachments_),
-      lost_dels_({.after = config.lost_del_after, .look_at_netns = &LookAtNetns}, {clock_, log_},
+      lost_dels_({.after = config.lost_del_after, .look_at_netns = &netns::LookAt}, {clock_, log_},
                  repairer_, attachments_),
       store_token_(TokenFiles(config), log_),
       policy_(config.state_dir + "/policy", session_, log_,
@@ -216,7 +216,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                .say = std::move(edges.health.say)}),
       cni_(
           loop_,
-          [this](const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder) {
+          [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
             Beat();
             handler_.Handle(request, std::move(pod_netns), std::move(responder));
           },

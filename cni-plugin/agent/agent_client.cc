@@ -99,7 +99,7 @@ class Connection {
   }
 
   // Sets `response`; nullopt: done.
-  std::optional<Failure> Receive(AgentResponse& response) {
+  std::optional<Failure> Receive(Response& response) {
     pollfd waiting{.fd = fd_.get(), .events = POLLIN, .revents = 0};
     int ready = 0;
     do {
@@ -121,7 +121,7 @@ class Connection {
     }
     const auto size = static_cast<size_t>(got);
     auto decoded = size <= kMaxAnswerBytes ? DecodeResponse({bytes.data, size}) : std::nullopt;
-    if (!decoded || decoded->outcome == AgentResponse::Outcome::kNone) {
+    if (!decoded || decoded->outcome == Response::Outcome::kNone) {
       return Failure{
           {kInternal, "spoke-netagent answered with something else than a response", kOtherRelease},
           false};
@@ -204,8 +204,8 @@ int64_t MonotonicMs() {
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-Expected<AgentResponse> Ask(const std::string& socket, Request request, int netns,
-                            const Patience& patience) {
+Expected<Response> Ask(const std::string& socket, Request request, int netns,
+                       const Patience& patience) {
   const int64_t start_ms = MonotonicMs();
   request.deadline_monotonic_ms = start_ms + patience.deadline_ms;
   const int64_t until_ms = request.deadline_monotonic_ms + patience.grace_ms;
@@ -226,7 +226,7 @@ Expected<AgentResponse> Ask(const std::string& socket, Request request, int netn
     } else {
       const int sent = connection.Send(bytes, netns);
       std::optional<Failure> failed;
-      AgentResponse response;
+      Response response;
       if (sent != 0) {
         failed = SendFailure(socket, bytes.size(), sent);
       } else {

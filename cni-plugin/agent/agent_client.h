@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "cni-plugin/agent/wire.h"
-#include "cni-plugin/cni_error.h"
+#include "cni-plugin/expected.h"
+#include "lib/cni_api/wire.h"
 
 namespace spoke::cni {
 
@@ -32,8 +32,8 @@ int64_t MonotonicMs();
 // is a response like others.
 // Errors: code 11 where it may work later (no agent, or none that answers in time: `message` says
 // which and what to do); 100: the answer is none, or the request is too large.
-Expected<AgentResponse> Ask(const std::string& socket, Request request, int netns,
-                            const Patience& patience);
+Expected<Response> Ask(const std::string& socket, Request request, int netns,
+                       const Patience& patience);
 
 // A DEL that no agent has heard of yet, kept on disk, so that a pod goes away while the agent is
 // down, and the agent frees what it held when it is back.

@@ -20,7 +20,7 @@ class AgentClientTest : public testing::Test {
     request.attempt = 42;
     return request;
   }
-  Expected<AgentResponse> AskWith(const Patience& patience) {
+  Expected<Response> AskWith(const Patience& patience) {
     return Ask(path_, Message(), -1, patience);
   }
 
@@ -61,7 +61,7 @@ TEST_F(AgentClientTest, AnAgentThatStartsInTimeIsMet) {
   const auto response = AskWith(kPatience);
   starter.join();
   ASSERT_TRUE(response.ok()) << response.error().details;
-  EXPECT_EQ(response->outcome, AgentResponse::Outcome::kDone);
+  EXPECT_EQ(response->outcome, Response::Outcome::kDone);
 }
 
 TEST_F(AgentClientTest, AnAgentThatIsRestartedIsMet) {

@@ -24,7 +24,7 @@ constexpr const char* kIngress = "spoke.internal/internet-ingress-bandwidth";
 constexpr const char* kEgress = "spoke.internal/internet-egress-bandwidth";
 constexpr const char* kWeight = "spoke.internal/internet-weight";
 
-Error Refused(std::string_view what, const Request& request, const Value& value,
+Error Refused(std::string_view what, const Invocation& request, const Value& value,
               const char* details) {
   std::string message = ToUtf8(what) + " of " + NameOfPod(request) + " is ";
   if (value.IsString()) {
@@ -35,7 +35,7 @@ Error Refused(std::string_view what, const Request& request, const Value& value,
   return {kInvalidConfig, std::move(message), details};
 }
 
-std::optional<Error> ReadRate(const Value& annotations, const char* key, const Request& request,
+std::optional<Error> ReadRate(const Value& annotations, const char* key, const Invocation& request,
                               units::BitRate& rate) {
   const Value* value = json::Find(annotations, key);
   if (value == nullptr) return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Error> ReadRate(const Value& annotations, const char* key, const R
                  "write a number and its unit, from 1Mbit to 1Tbit, such as 100Mbit or 1.5Gbit");
 }
 
-std::optional<Error> ReadWeight(const Value& annotations, const Request& request,
+std::optional<Error> ReadWeight(const Value& annotations, const Invocation& request,
                                 uint32_t& weight) {
   const Value* value = json::Find(annotations, kWeight);
   if (value == nullptr) return std::nullopt;
@@ -76,7 +76,7 @@ bool LooksLikeLimit(std::string_view name) {
   return lower.find("bandwidth") != std::string::npos;
 }
 
-std::optional<Error> RefuseMisspelt(const Value& annotations, const Request& request) {
+std::optional<Error> RefuseMisspelt(const Value& annotations, const Invocation& request) {
   for (const auto& member : annotations.GetObject()) {
     const std::string_view name = json::TextOf(&member.name);
     if (name == kIngress || name == kEgress || !LooksLikeLimit(name)) continue;
@@ -182,7 +182,7 @@ Source FindSource(const Value& config, const char* key) {
   return {};
 }
 
-std::optional<Error> ReadMac(const Value& config, Request& request) {
+std::optional<Error> ReadMac(const Value& config, Invocation& request) {
   constexpr const char* kDetails = "ask for one device's address, such as 0e:11:22:33:44:55";
   const Source source = FindSource(config, "mac");
   if (source.value != nullptr && !source.value->IsString()) {
@@ -213,7 +213,7 @@ bool AddAddresses(std::string_view list, Options& options) {
   return true;
 }
 
-std::optional<Error> ReadAddresses(const Value& config, Request& request) {
+std::optional<Error> ReadAddresses(const Value& config, Invocation& request) {
   constexpr const char* kDetails =
       "ask for at most one address a family, such as 10.1.0.5 or fd00::5/128";
   const Source source = FindSource(config, "ips");
@@ -232,7 +232,7 @@ std::optional<Error> ReadAddresses(const Value& config, Request& request) {
   return BadOptions(source.key, Shown(*source.value), kDetails);
 }
 
-std::optional<Error> ReadMtu(const Value& config, Request& request) {
+std::optional<Error> ReadMtu(const Value& config, Invocation& request) {
   const Value* value = json::Find(config, "mtu");
   if (value == nullptr) return std::nullopt;
   const uint64_t mtu = value->IsUint64() ? value->GetUint64() : 1;
@@ -245,7 +245,7 @@ std::optional<Error> ReadMtu(const Value& config, Request& request) {
 }
 
 std::optional<Error> CheckLimit(const char* direction, units::BitRate rate, units::BitCount burst,
-                                const Request& request) {
+                                const Invocation& request) {
   // The highest burst, below 4 GiB - 1 bytes, as the reference plugin "bandwidth" has it. The burst
   // that CRI-O sets where a pod says nothing is the greatest that passes.
   constexpr uint64_t kBurstLimitBytes = UINT32_MAX;
@@ -260,7 +260,7 @@ std::optional<Error> CheckLimit(const char* direction, units::BitRate rate, unit
                    std::to_string(burst.count()) + " bits"};
 }
 
-std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
+std::optional<Error> ReadBandwidth(const Value& config, Invocation& request) {
   using Finder = const Value* (*)(const Value&, std::string_view);
   uint64_t ingress_rate = 0;
   uint64_t ingress_burst = 0;
@@ -306,7 +306,7 @@ std::optional<Error> ReadBandwidth(const Value& config, Request& request) {
 
 }  // namespace
 
-std::optional<Error> ReadAnnotations(const json::Value& config, Request& request) {
+std::optional<Error> ReadAnnotations(const json::Value& config, Invocation& request) {
   const Value* runtime = json::Find(config, "runtimeConfig");
   const Value* annotations =
       runtime == nullptr ? nullptr : json::FindAnyCase(*runtime, kCapability);
@@ -322,7 +322,7 @@ std::optional<Error> ReadAnnotations(const json::Value& config, Request& request
   return ReadWeight(*annotations, request, options.weight);
 }
 
-std::optional<Error> ReadOptions(const json::Value& config, Request& request) {
+std::optional<Error> ReadOptions(const json::Value& config, Invocation& request) {
   request.options = Options();
   if (const auto error = ReadMac(config, request)) return error;
   if (const auto error = ReadAddresses(config, request)) return error;

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "cni-plugin/agent/request.h"
-#include "cni-plugin/cni_error.h"
+#include "cni-plugin/expected.h"
 #include "cni-plugin/json/json.h"
 
 namespace spoke::cni {
@@ -22,13 +22,13 @@ namespace spoke::cni {
 // Other annotations are passed over, except one of spoke.internal/ with "bandwidth" in its name:
 // as a misspelt limit it would limit nothing. Errors: code 7, naming annotation, pod and value,
 // with what is right.
-std::optional<Error> ReadAnnotations(const json::Value& config, Request& request);
+std::optional<Error> ReadAnnotations(const json::Value& config, Invocation& request);
 
 // Sets `request.options` from the configuration and from what ParseEnvironment() read. The first
 // that says something counts: for MAC and addresses runtimeConfig, args.cni and CNI_ARGS; for
 // bandwidth the configuration's own keys, then runtimeConfig (both as the reference plugins have
 // it). Keys of the last two levels match in any case. Errors: code 7, naming key and value, and for
 // bandwidth the rule and the pod; those of ReadAnnotations().
-std::optional<Error> ReadOptions(const json::Value& config, Request& request);
+std::optional<Error> ReadOptions(const json::Value& config, Invocation& request);
 
 }  // namespace spoke::cni

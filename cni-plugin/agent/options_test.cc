@@ -15,7 +15,7 @@ struct Outcome {
 };
 
 Outcome Read(const std::string& config, const std::string& mac = "", const std::string& ip = "") {
-  Request request;
+  Invocation request;
   request.container_id = "aaa";
   request.pod = {"prod", "web", ""};
   request.args_mac = mac;

@@ -53,7 +53,7 @@ bool IsInterfaceName(std::string_view name) {
 
 // Reads "K=V;K2=V2" as the runtimes write it, in any order. It is lenient: what is malformed or
 // unknown must not keep a pod from being attached, and still less from being removed.
-void ReadArgs(std::string_view args, Request& request) {
+void ReadArgs(std::string_view args, Invocation& request) {
   while (!args.empty()) {
     const size_t end = std::min(args.find(';'), args.size());
     const std::string_view pair = args.substr(0, end);
@@ -108,7 +108,7 @@ Expected<Verb> ParseVerb(std::string_view text) {
 }
 
 // Reads what names the attachment, for the verbs that are about one.
-std::optional<Error> ReadAttachmentVariables(const Environment& environment, Request& request) {
+std::optional<Error> ReadAttachmentVariables(const Environment& environment, Invocation& request) {
   request.container_id = TextOf(environment, "CNI_CONTAINERID");
   request.ifname = TextOf(environment, "CNI_IFNAME");
   request.netns = TextOf(environment, "CNI_NETNS");
@@ -171,7 +171,7 @@ int RankOf(std::string_view version) {
   return -1;
 }
 
-std::optional<Error> ReadName(const Value& config, Request& request) {
+std::optional<Error> ReadName(const Value& config, Invocation& request) {
   const Value* name = json::Find(config, "name");
   if (name != nullptr && !name->IsString()) {
     return Error{kDecodingFailure, "\"name\" in the network configuration is no string",
@@ -188,7 +188,7 @@ std::optional<Error> ReadName(const Value& config, Request& request) {
   return std::nullopt;
 }
 
-std::optional<Error> ReadVersion(const Value& config, Request& request) {
+std::optional<Error> ReadVersion(const Value& config, Invocation& request) {
   const Value* value = json::Find(config, "cniVersion");
   if (value != nullptr && !value->IsString()) {
     return Error{kDecodingFailure, "\"cniVersion\" in the network configuration is no string",
@@ -215,7 +215,7 @@ std::optional<Error> ReadVersion(const Value& config, Request& request) {
   return std::nullopt;
 }
 
-std::optional<Error> ReadSocket(const Value& config, Request& request) {
+std::optional<Error> ReadSocket(const Value& config, Invocation& request) {
   constexpr size_t kMaxLength = 107;  // The size of sun_path of sockaddr_un(7), less the NUL.
   const Value* value = json::Find(config, "socket");
   if (value == nullptr) return std::nullopt;
@@ -227,12 +227,12 @@ std::optional<Error> ReadSocket(const Value& config, Request& request) {
   } else if (request.verb != Verb::kDel) {
     return BadConfig(
         "\"socket\" is no path for the agent's socket: " + ToUtf8(path),
-        "it is absolute and has at most 107 bytes; the agent's default is " + Request().socket);
+        "it is absolute and has at most 107 bytes; the agent's default is " + Invocation().socket);
   }
   return std::nullopt;
 }
 
-std::optional<Error> ReadTimeout(const Value& config, Request& request) {
+std::optional<Error> ReadTimeout(const Value& config, Invocation& request) {
   const Value* value = json::Find(config, "timeoutSeconds");
   if (value == nullptr) return std::nullopt;
   if (!value->IsInt64() || value->GetInt64() < 1 || value->GetInt64() > kMostTimeoutSeconds) {
@@ -279,7 +279,7 @@ std::optional<Error> ReadDns(const Value* dns, const char* const (&keys)[4], std
 }
 
 // Reads what only an ADD needs.
-std::optional<Error> ReadForAdd(const Value& config, Request& request) {
+std::optional<Error> ReadForAdd(const Value& config, Invocation& request) {
   constexpr const char* kConfigKeys[] = {"nameservers", "domain", "search", "options"};
   constexpr const char* kRuntimeKeys[] = {"servers", "domain", "searches", "options"};
   if (const auto error = ReadTimeout(config, request)) return error;
@@ -298,7 +298,7 @@ std::optional<Error> ReadForAdd(const Value& config, Request& request) {
 }
 
 // Go prints a list without elements as null, so here, and only here, null is not "absent".
-std::optional<Error> ReadValid(const Value& config, Request& request) {
+std::optional<Error> ReadValid(const Value& config, Invocation& request) {
   for (const std::string_view key : kValidKeys) {
     if (!json::Has(config, key)) continue;
     std::vector<AttachmentRef> valid;
@@ -323,13 +323,13 @@ std::optional<Error> ReadValid(const Value& config, Request& request) {
 
 }  // namespace
 
-std::string NameOfPod(const Request& request) {
+std::string NameOfPod(const Invocation& request) {
   if (request.pod.name.empty()) return "container " + request.container_id;
   return "pod " + request.pod.pod_namespace + "/" + request.pod.name;
 }
 
-Expected<Request> ParseEnvironment(const Environment& environment) {
-  Request request;
+Expected<Invocation> ParseEnvironment(const Environment& environment) {
+  Invocation request;
   const auto verb = ParseVerb(TextOf(environment, "CNI_COMMAND"));
   if (!verb.ok()) return verb.error();
   request.verb = *verb;
@@ -342,7 +342,7 @@ Expected<Request> ParseEnvironment(const Environment& environment) {
   return request;
 }
 
-std::optional<Error> ReadConfig(std::string_view text, Request& request) {
+std::optional<Error> ReadConfig(std::string_view text, Invocation& request) {
   json::Document config;
   if (!json::Parse(text, config) || !config.IsObject()) {
     return Error{kDecodingFailure, "the network configuration on standard input is no JSON object",

@@ -6,11 +6,41 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "cni-plugin/agent/wire.h"
-#include "cni-plugin/cni_error.h"
+#include "cni-plugin/expected.h"
+#include "lib/cni_api/wire.h"
 
 namespace spoke::cni {
+
+// The answers of plugins before this one in the chain, as JSON in the shape that
+// `Invocation::cni_version` has: the elements of the three lists, separated by commas.
+struct ChainedResult {
+  unsigned interface_count = 0;
+  std::string interfaces;
+  std::string ips;
+  std::string routes;
+};
+
+// An interface of prevResult that may be the one to check: the name is CNI_IFNAME.
+struct Expectation {
+  std::string sandbox;
+  Attachment attachment;
+};
+
+// What the runtime asks in one exec: the request for the agent, and what of it stays in the plugin.
+// `netns` may be any bytes; other text is UTF-8.
+struct Invocation : Request {
+  std::string args_mac;  // The MAC and IP of CNI_ARGS, as they are.
+  std::string args_ip;
+  std::string cni_version;  // The version; empty until it is known to be supported.
+  std::string socket = "/run/spoke/cni.sock";  // The agent's socket.
+  int add_timeout_ms = 20'000;  // The time for an ADD, below what containerd and CRI-O give it.
+  ChainedResult chained;        // The result of an ADD before this plugin.
+  std::string dns = "{}";       // The DNS settings of an ADD: an object of JSON.
+  // The expectations of a CHECK: at least one. `expected` becomes one of them.
+  std::vector<Expectation> expectations;
+};
 
 // Returns the value of an environment variable; nullptr: not set, which no verb tells from empty.
 using Environment = std::function<const char*(const char* name)>;
@@ -23,7 +53,7 @@ inline constexpr const char* kNewestVersion = "1.1.0";
 // CNI_CONTAINERID and CNI_IFNAME alone, GC, STATUS and VERSION need nothing; what is malformed
 // in CNI_ARGS is passed over. Errors: code 4, naming every missing or malformed variable at
 // once.
-Expected<Request> ParseEnvironment(const Environment& environment);
+Expected<Invocation> ParseEnvironment(const Environment& environment);
 
 // Reads the network configuration on standard input into `request`: fills in what `text` says; what
 // the error leaves unset is as it was. Unknown keys are passed over, and each verb reads only what
@@ -31,9 +61,9 @@ Expected<Request> ParseEnvironment(const Environment& environment);
 // reference plugins: code 6 (not a JSON object), 7 (no name), 1 (a version that the plugin does not
 // speak, or one that does not have this verb), then 7 for what else is malformed, naming key and
 // value, and 6 for a prevResult that cannot be read.
-std::optional<Error> ReadConfig(std::string_view text, Request& request);
+std::optional<Error> ReadConfig(std::string_view text, Invocation& request);
 
 // Returns "prod/web" or, where the runtime does not say it, the container: for messages.
-std::string NameOfPod(const Request& request);
+std::string NameOfPod(const Invocation& request);
 
 }  // namespace spoke::cni

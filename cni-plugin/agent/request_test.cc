@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-Expected<Request> Parse(const Variables& variables) {
+Expected<Invocation> Parse(const Variables& variables) {
   return ParseEnvironment([&](const char* name) -> const char* {
     const auto it = variables.find(name);
     return it == variables.end() ? nullptr : it->second.c_str();

@@ -128,16 +128,6 @@ void AppendValue(const Value& value, std::string& out) {
 
 namespace spoke::cni {
 
-bool IsUtf8(std::string_view text) {
-  uint32_t character = 0;
-  while (!text.empty()) {
-    const size_t length = base::DecodeUtf8(text, character);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
 std::string ToUtf8(std::string_view text) {
   std::string out;
   uint32_t character = 0;

@@ -61,8 +61,6 @@ namespace spoke::cni {
 
 // Text that came from outside, as UTF-8 (RFC 3629).
 
-bool IsUtf8(std::string_view text);
-
 // Returns `text` with U+FFFD in the place of each byte that belongs to no character.
 std::string ToUtf8(std::string_view text);
 

@@ -1,3 +1,5 @@
+#include "lib/base/utf8.h"
+
 #include "cni-plugin/json/json.h"
 #include "gtest/gtest.h"
 
@@ -7,7 +9,7 @@ namespace {
 TEST(Utf8, TakesWhatTheStandardTakes) {
   for (const char* text : {"", "a", "\x7F", "\xC2\x80", "\xDF\xBF", "\xE0\xA0\x80", "\xED\x9F\xBF",
                            "\xEE\x80\x80", "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF", "Zoë 漢字"}) {
-    EXPECT_TRUE(IsUtf8(text)) << text;
+    EXPECT_TRUE(base::IsUtf8(text)) << text;
     EXPECT_EQ(ToUtf8(text), text);
   }
 }
@@ -16,8 +18,8 @@ TEST(Utf8, RefusesOverlongFormsSurrogatesAndWhatIsCutOff) {
   for (const char* text :
        {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xF0\x8F\xBF\xBF",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "a\xC2", "\xE2\x82", "\xF0\x90\x80"}) {
-    EXPECT_FALSE(IsUtf8(text)) << text;
-    EXPECT_TRUE(IsUtf8(ToUtf8(text)));
+    EXPECT_FALSE(base::IsUtf8(text)) << text;
+    EXPECT_TRUE(base::IsUtf8(ToUtf8(text)));
   }
   EXPECT_EQ(ToUtf8("a\xFF"
                    "b"),

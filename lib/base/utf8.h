@@ -32,6 +32,17 @@ inline size_t DecodeUtf8(std::string_view text, uint32_t& character) {
   return length;
 }
 
+// Returns whether all of `text` is UTF-8.
+inline bool IsUtf8(std::string_view text) {
+  uint32_t character = 0;
+  while (!text.empty()) {
+    const size_t length = DecodeUtf8(text, character);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 // The beginning of a text that may be too long.
 
 // Returns the first bytes of UTF-8 text `text`, at most `most`, and never a part of a character:

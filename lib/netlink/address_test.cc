@@ -1,10 +1,9 @@
-#include "lib/netlink/address.h"
-
 #include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 
 #include "lib/netlink/message.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/recorded_messages.h"
 
 namespace spoke::netlink {

@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/ip/address.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 
 namespace spoke::netlink {

@@ -1,5 +1,3 @@
-#include "lib/netlink/exchange.h"
-
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
@@ -11,6 +9,7 @@
 #include <initializer_list>
 
 #include "gtest/gtest.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netlink {
 namespace {

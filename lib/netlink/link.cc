@@ -11,8 +11,8 @@
 #include <cerrno>
 
 #include "fmt/core.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netlink {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/ip/address.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 
 namespace spoke::netlink {

@@ -1,5 +1,3 @@
-#include "lib/netlink/request.h"
-
 #include <linux/rtnetlink.h>
 #include <sys/socket.h>
 

@@ -1,8 +1,7 @@
-#include "lib/netlink/route.h"
-
 #include <linux/rtnetlink.h>
 
 #include "lib/netlink/message.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/recorded_messages.h"
 
 namespace spoke::netlink {

@@ -1,9 +1,8 @@
-#include "lib/netlink/rule.h"
-
 #include <cerrno>
 
 #include "gtest/gtest.h"
 #include "lib/netlink/message.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/recorded_messages.h"
 
 namespace spoke::netlink {

@@ -96,4 +96,33 @@ absl::Status Netns::Run(absl::FunctionRef<absl::Status()> inside) const {
   return inside();
 }
 
+absl::StatusOr<Trace> LookAt(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (path.empty() || path.front() != '/') {
+    return absl::InvalidArgumentError("the path of a network namespace is not absolute");
+  }
+  Trace trace;
+  struct stat directory {};
+  if (::stat(path.substr(0, slash + 1).c_str(), &directory) < 0) {
+    if (errno == ENOENT) return trace;
+    return base::ErrnoToStatus(errno, "look at the directory of " + path);
+  }
+  trace.directory_device = directory.st_dev;
+  trace.directory_inode = directory.st_ino;
+  const auto netns = Netns::Open(path);
+  if (absl::IsNotFound(netns.status())) return trace;
+  if (!netns.ok()) return netns.status();
+  trace.inode = netns->identity().inode;
+  // The inode's number has to do where there is no cookie.
+  trace.cookie = netns->Cookie().value_or(0);
+  return trace;
+}
+
+Trace TraceOf(const std::string& path, int netns) {
+  struct stat status {};
+  if (::fstat(netns, &status) < 0) return {};
+  const auto trace = LookAt(path);
+  return trace.ok() && trace->inode == status.st_ino ? *trace : Trace();
+}
+
 }  // namespace spoke::netns

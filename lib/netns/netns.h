@@ -1,4 +1,5 @@
-// Network namespaces as values: opened, told apart, entered and left.
+// Network namespaces as values: opened, told apart, entered and left, and known again at their
+// path.
 #pragma once
 
 #include <compare>
@@ -9,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "lib/netns/trace.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::netns {
@@ -62,5 +64,17 @@ class Netns {
   os::UniqueFd fd_;
   Identity identity_;
 };
+
+// Looks at what is at `path` now: the directory in which it ends, and the namespace that it leads
+// to. Both parts are 0 where there is no such directory, the namespace's where there is nothing of
+// that name. Errors: kInvalidArgument (a path that is not absolute); kFailedPrecondition (there is
+// something else than a network namespace: from within a container, one whose mount is not seen);
+// kPermissionDenied; what errno says.
+absl::StatusOr<Trace> LookAt(const std::string& path);
+
+// Looks at `path` if it leads to the namespace of the descriptor `netns`, which is borrowed; if it
+// does not, or cannot be looked at, returns a trace by which nothing is known again. Takes some ten
+// microseconds.
+Trace TraceOf(const std::string& path, int netns);
 
 }  // namespace spoke::netns

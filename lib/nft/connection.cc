@@ -9,9 +9,8 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
 #include "lib/nft/dump.h"
 #include "lib/nft/encode.h"
 #include "lib/nft/ruleset.h"

@@ -12,9 +12,8 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::nft {
 namespace {

@@ -40,22 +40,11 @@
 #include "lib/cni_api/pod_options.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "lib/netns/trace.h"
 #include "lib/node_api/assignments.h"
 #include "netagent/links/attach_plan.h"
 
 namespace spoke::netagent {
-
-// What tells a pod's network namespace from others. All 0: nothing does.
-struct NetnsTrace {
-  uint64_t inode = 0;  // When the namespace is gone, the kernel gives the number to another.
-  // SO_NETNS_COOKIE, which it never gives again until it boots; 0: it has none (before Linux 5.14).
-  uint64_t cookie = 0;
-  // The device and inode of the directory in which the path of the namespace ends.
-  uint64_t directory_device = 0;
-  uint64_t directory_inode = 0;
-
-  bool operator==(const NetnsTrace&) const = default;
-};
 
 // The request of an ADD and, once PlanAssignment() has completed it, what its pod has.
 struct Assignment {
@@ -71,7 +60,7 @@ struct Assignment {
   std::string netns_path = {};  // Leads to the pod's namespace; empty: not known.
   std::string network = {};     // CNI's network name, for GC.
   AttachOptions options = {};   // PlanAssignment() chooses the ordinal.
-  NetnsTrace netns_trace = {};
+  netns::Trace netns_trace = {};
 
   bool operator==(const Assignment&) const = default;
 };

@@ -67,7 +67,7 @@ class Attachments {
     bool clearing_required = false;
     // Returns the trace by which the namespace of a descriptor is known again at its path. Empty:
     // none is known again.
-    std::function<NetnsTrace(const std::string& path, int netns)> trace_netns = {};
+    std::function<netns::Trace(const std::string& path, int netns)> trace_netns = {};
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);

@@ -165,7 +165,7 @@ TEST_F(AttachmentsTest, ACooldownThatAClockAheadHasWrittenEndsWithinTheCooldownO
 }
 
 TEST_F(AttachmentsTest, AnAssignmentKnowsItsPodsNamespaceAgain) {
-  const NetnsTrace trace{.inode = 100, .cookie = 7, .directory_device = 24, .directory_inode = 5};
+  const netns::Trace trace{.inode = 100, .cookie = 7, .directory_device = 24, .directory_inode = 5};
   settings_.trace_netns = [&](const std::string& path, int netns) {
     EXPECT_EQ(path, "/run/netns/a");
     EXPECT_EQ(netns, pods_.back().get());

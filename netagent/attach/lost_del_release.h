@@ -30,7 +30,7 @@ class LostDelRelease {
 
   struct Settings {
     absl::Duration after = absl::Minutes(5);  // The time that LostDels waits; 0: none is released.
-    std::function<absl::StatusOr<NetnsTrace>(const std::string& path)> look_at_netns;
+    std::function<absl::StatusOr<netns::Trace>(const std::string& path)> look_at_netns;
   };
   struct Edges {
     const os::Clock& clock;

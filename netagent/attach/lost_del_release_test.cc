@@ -58,7 +58,7 @@ class LostDelReleaseTest : public testing::Test {
             .look_at_netns = [this](const std::string& path) { return at_path_.at(path); }},
         LostDelRelease::Edges{clock_, log_}, *repairer_, attachments_);
   }
-  static NetnsTrace Trace(int i) {
+  static netns::Trace Trace(int i) {
     return {.inode = static_cast<uint64_t>(i) + 100,
             .cookie = static_cast<uint64_t>(i) + 1,
             .directory_device = 24,
@@ -70,7 +70,7 @@ class LostDelReleaseTest : public testing::Test {
   void RemoveLink(int i) { kernel_.Remove(HostLinkName(keys_.at(static_cast<size_t>(i)))); }
   void RemoveNetns(int i) {
     at_path_.at(fmt::format("/run/netns/{}", i)) =
-        NetnsTrace{.directory_device = 24, .directory_inode = 5};
+        netns::Trace{.directory_device = 24, .directory_inode = 5};
   }
 
   // Runs the agent's loop for `duration`.
@@ -96,7 +96,7 @@ class LostDelReleaseTest : public testing::Test {
   Attachments attachments_{{.node_name = "node1", .nic = "eth0"},
                            {kernel_, server_, clock_, log_},
                            std::make_unique<FakeJournal>(tmpfs_)};
-  std::map<std::string, absl::StatusOr<NetnsTrace>> at_path_;
+  std::map<std::string, absl::StatusOr<netns::Trace>> at_path_;
   std::vector<AttachmentKey> keys_;
   std::optional<Repairer> repairer_;
   std::optional<LostDelRelease> lost_dels_;
@@ -145,7 +145,7 @@ TEST_F(LostDelReleaseTest, WhatCannotBeProvedIsSaidAndStays) {
   RemoveLink(0);
   RemoveLink(1);
   at_path_.at("/run/netns/0") = absl::FailedPreconditionError("no network namespace");
-  at_path_.at("/run/netns/1") = NetnsTrace();  // Another container's path, say.
+  at_path_.at("/run/netns/1") = netns::Trace();  // Another container's path, say.
   Run(absl::Hours(24));
   EXPECT_EQ(Assigned(), 2U);
   EXPECT_EQ(log_.Count("lost_del_unproved"), 2);

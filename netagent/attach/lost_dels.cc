@@ -4,7 +4,8 @@
 
 namespace spoke::netagent {
 
-absl::StatusOr<bool> IsNetnsGone(const NetnsTrace& before, const absl::StatusOr<NetnsTrace>& now) {
+absl::StatusOr<bool> IsNetnsGone(const netns::Trace& before,
+                                 const absl::StatusOr<netns::Trace>& now) {
   if (before.inode == 0) {
     return absl::FailedPreconditionError(
         "the agent that attached the pod did not see its network namespace at that path, or was of "

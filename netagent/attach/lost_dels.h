@@ -22,7 +22,8 @@ namespace spoke::netagent {
 // still leads to it, or if that cannot be told apart.
 // Errors: kFailedPrecondition (nothing is known of it, or its path does not lead into the same
 // directory: from here it may be invisible); that of `now`.
-absl::StatusOr<bool> IsNetnsGone(const NetnsTrace& before, const absl::StatusOr<NetnsTrace>& now);
+absl::StatusOr<bool> IsNetnsGone(const netns::Trace& before,
+                                 const absl::StatusOr<netns::Trace>& now);
 
 // Not thread-safe.
 class LostDels {

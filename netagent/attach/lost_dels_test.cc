@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr NetnsTrace kBefore{
+constexpr netns::Trace kBefore{
     .inode = 100, .cookie = 7, .directory_device = 24, .directory_inode = 5};
 const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 constexpr absl::Duration kAfter = absl::Minutes(5);
@@ -22,12 +22,12 @@ enum class Fate { kGone, kThere, kUnknown };
 
 struct FateCase {
   std::string name;
-  NetnsTrace before;
-  absl::StatusOr<NetnsTrace> now;
+  netns::Trace before;
+  absl::StatusOr<netns::Trace> now;
   Fate want;
 };
 
-NetnsTrace With(NetnsTrace trace, uint64_t inode, uint64_t cookie) {
+netns::Trace With(netns::Trace trace, uint64_t inode, uint64_t cookie) {
   trace.inode = inode;
   trace.cookie = cookie;
   return trace;
@@ -59,14 +59,14 @@ INSTANTIATE_TEST_SUITE_P(
         FateCase{"TheSameNumberWithoutCookies", With(kBefore, 100, 0), With(kBefore, 100, 0),
                  Fate::kThere},
         FateCase{"TheSameNumberAndACookieOfOneAlone", With(kBefore, 100, 0), kBefore, Fate::kThere},
-        FateCase{"NothingWasKnown", NetnsTrace(), With(kBefore, 0, 0), Fate::kUnknown},
+        FateCase{"NothingWasKnown", netns::Trace(), With(kBefore, 0, 0), Fate::kUnknown},
         FateCase{"AnotherDirectory", kBefore,
-                 NetnsTrace{.directory_device = 24, .directory_inode = 6}, Fate::kUnknown},
+                 netns::Trace{.directory_device = 24, .directory_inode = 6}, Fate::kUnknown},
         FateCase{"AnotherFileSystem", kBefore,
-                 NetnsTrace{.directory_device = 25, .directory_inode = 5}, Fate::kUnknown},
-        FateCase{"NoDirectory", kBefore, NetnsTrace(), Fate::kUnknown},
+                 netns::Trace{.directory_device = 25, .directory_inode = 5}, Fate::kUnknown},
+        FateCase{"NoDirectory", kBefore, netns::Trace(), Fate::kUnknown},
         FateCase{"AnotherNamespaceInAnotherDirectory", kBefore,
-                 NetnsTrace{.inode = 101, .directory_device = 24, .directory_inode = 6},
+                 netns::Trace{.inode = 101, .directory_device = 24, .directory_inode = 6},
                  Fate::kUnknown},
         FateCase{"CannotLook", kBefore, absl::PermissionDeniedError("no"), Fate::kUnknown}),
     [](const auto& test) { return test.param.name; });

@@ -4,8 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/socket.h"
 #include "lib/nft/connection.h"
 #include "netagent/cleanup/cleanup.h"

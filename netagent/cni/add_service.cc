@@ -8,21 +8,80 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "netagent/cni/cni_errors.h"
-#include "netagent/cni/cni_messages.h"
 
 namespace spoke::netagent {
+namespace {
 
-void AddService::Handle(const v1::CniRequest& request, os::UniqueFd pod_netns,
-                        Responder responder) {
+absl::StatusOr<ip::Address> AddressOf(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return ip::Address::Parse(text);
+  ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text.substr(0, slash)));
+  const std::string length = text.substr(slash + 1);
+  const bool number = !length.empty() && length.size() <= 3 &&
+                      length.find_first_not_of("0123456789") == std::string::npos;
+  if (!number || std::stoi(length) > address.bits()) {
+    return absl::InvalidArgumentError(fmt::format("'{}' is no address", text));
+  }
+  return address;
+}
+
+cni::Response AnswerOf(const absl::StatusOr<AttachSpec>& result) {
+  if (!result.ok()) {
+    return {.outcome = cni::Response::Outcome::kError,
+            .error = ErrorOf(result.status(), cni::Verb::kAdd)};
+  }
+  cni::Attachment attachment{.host_link = result->host_link,
+                             .host_mac = result->host_mac.ToString(),
+                             .pod_mac = result->pod_mac.ToString(),
+                             .mtu = result->mtu};
+  for (const ip::Address& address : result->addresses) {
+    attachment.addresses.push_back(
+        {fmt::format("{}/{}", address.ToString(), address.bits()), GatewayOf(address).ToString()});
+  }
+  return {.outcome = cni::Response::Outcome::kAttachment, .attachment = std::move(attachment)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ip::Address>> ReadAddresses(const std::vector<std::string>& texts) {
+  if (texts.size() > kMaxRequests) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} addresses are named: an interface has one a family", texts.size()));
+  }
+  std::vector<ip::Address> addresses;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(addresses.emplace_back(), AddressOf(text));
+  }
+  return addresses;
+}
+
+absl::StatusOr<Assignment> AssignmentOf(const cni::Request& request) {
+  Assignment out{.key = {request.container_id, request.ifname},
+                 .pod = request.pod,
+                 .attempt = request.attempt,
+                 .netns_path = request.netns,
+                 .network = request.network_name,
+                 .options = {.mtu = request.options.mtu,
+                             .bandwidth = request.options.bandwidth,
+                             .internet = request.options.internet}};
+  out.options.internet.weight = std::min(out.options.internet.weight, cni::kMaxPodWeight);
+  if (!request.options.mac.empty()) {
+    ASSIGN_OR_RETURN(out.options.pod_mac, ip::MacAddress::Parse(request.options.mac));
+  }
+  ASSIGN_OR_RETURN(out.addresses, ReadAddresses(request.options.addresses));
+  return out;
+}
+
+void AddService::Handle(const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
   absl::StatusOr<Assignment> asked = AssignmentOf(request);
   const absl::Status understood = asked.status();
   Job job{.asked = understood.ok() ? *std::move(asked)
-                                   : Assignment{.key = {request.container_id(), request.ifname()}},
+                                   : Assignment{.key = {request.container_id, request.ifname}},
           .netns = std::move(pod_netns),
           .responder = std::move(responder),
           .steps = StepTimes(edges_.clock.Now()),
           .trace_id = TraceIdFor(request),
-          .deadline = absl::Milliseconds(request.deadline_monotonic_ms())};
+          .deadline = absl::Milliseconds(request.deadline_monotonic_ms)};
   if (!understood.ok()) return Finish(std::move(job), understood);
   if (job.deadline > absl::ZeroDuration() && Now() >= job.deadline) {
     // So many ADDs came at once that this one waited too long: the runtime has given it up.
@@ -120,9 +179,7 @@ void AddService::FailOverdue() {
 }
 
 void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
-  const absl::Status answered =
-      job.responder.Answer(result.ok() ? AttachmentResponse(*result)
-                                       : ErrorResponse(FailureOf(result.status(), CniVerb::kAdd)));
+  const absl::Status answered = job.responder.Answer(AnswerOf(result));
   job.steps.Ended("answer", edges_.clock.Now());
   const AttachmentKey& key = job.asked.key;
   if (!result.ok()) {
@@ -237,8 +294,8 @@ node_api::AttachTrace AddService::TraceOf(const Job& job, std::string error) {
           .steps = job.steps.steps()};
 }
 
-std::string AddService::TraceIdFor(const v1::CniRequest& request) const {
-  const std::string_view given = TraceIdOf(request.trace_parent());
+std::string AddService::TraceIdFor(const cni::Request& request) const {
+  const std::string_view given = TraceIdOf(request.trace_parent);
   if (!given.empty()) return std::string(given);
   return fmt::format("{:016x}{:016x}", edges_.random(), edges_.random());
 }

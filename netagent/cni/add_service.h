@@ -17,11 +17,19 @@
 #include "lib/telemetry/log.h"
 #include "netagent/attach/attach_traces.h"
 #include "netagent/attach/attachments.h"
-#include "netagent/cni/responder.h"
+#include "netagent/cni/cni_server.h"
 #include "netagent/session/server_link.h"
-#include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {
+
+// Reads what an ADD asks for. An address may be followed by any prefix length: an interface has the
+// address alone. Errors: kInvalidArgument (a MAC or an address that cannot be read, or more than
+// kMaxRequests addresses). Pure.
+inline constexpr size_t kMaxRequests = 16;
+absl::StatusOr<Assignment> AssignmentOf(const cni::Request& request);
+
+// Reads addresses as AssignmentOf() does, with the same errors. Pure.
+absl::StatusOr<std::vector<ip::Address>> ReadAddresses(const std::vector<std::string>& texts);
 
 // Not thread-safe; belongs to the loop's thread.
 class AddService {
@@ -54,7 +62,7 @@ class AddService {
       : longest_wait_(longest_wait), edges_(std::move(edges)) {}
 
   // Answers the ADD now or later. Its key must not be empty.
-  void Handle(const v1::CniRequest& request, os::UniqueFd pod_netns, Responder responder);
+  void Handle(const cni::Request& request, os::UniqueFd pod_netns, Responder responder);
 
   // Gives up the ADD of `key`: nobody waits for it any more, since its DEL has come.
   void Forget(const AttachmentKey& key);
@@ -72,7 +80,7 @@ class AddService {
   void OnTracesRequest(const node_api::AttachTracesRequest& request);
 
   // Returns the trace id of the request's trace context, or a new one.
-  std::string TraceIdFor(const v1::CniRequest& request) const;
+  std::string TraceIdFor(const cni::Request& request) const;
   // Returns "server: enlarging the node, expected in 12s"; empty: the server has said nothing.
   std::string ForecastText() const;
   size_t waiting() const { return jobs_.size(); }

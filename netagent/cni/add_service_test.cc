@@ -4,7 +4,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "netagent/cni/cni_errors.h"
 #include "netagent/journal/fake_journal.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "netagent/session/testing/fake_server_link.h"
@@ -25,7 +24,7 @@ ip::Address A(std::string_view text) { return ip::Address::Parse(text).value(); 
 // Keeps what each client was answered.
 class FakeChannel final : public ResponseChannel {
  public:
-  absl::Status Send(uint64_t client, const v1::CniResponse& response) override {
+  absl::Status Send(uint64_t client, const cni::Response& response) override {
     if (gone_for_good.contains(client)) return absl::UnavailableError("gone");
     answers.emplace(client, response);
     order.push_back(client);
@@ -36,7 +35,7 @@ class FakeChannel final : public ResponseChannel {
     on_hang_up.insert_or_assign(client, std::move(gone));
   }
 
-  std::map<uint64_t, v1::CniResponse> answers;
+  std::map<uint64_t, cni::Response> answers;
   std::vector<uint64_t> order;
   std::vector<uint64_t> closed;
   std::map<uint64_t, std::function<void()>> on_hang_up;
@@ -72,16 +71,16 @@ class AddServiceTest : public testing::Test {
     ASSERT_TRUE(attachments_.OnDesired(desired).ok());
   }
   // Makes a request; `client` is the client's number and names the container.
-  v1::CniRequest Request(uint64_t client, const std::string& pod_namespace = "ns") const {
-    v1::CniRequest request;
-    request.set_verb(v1::CniRequest::VERB_ADD);
-    request.set_container_id("c" + std::to_string(client));
-    request.set_ifname("eth0");
-    request.mutable_pod()->set_namespace_(pod_namespace);
-    request.mutable_pod()->set_name("pod" + std::to_string(client));
+  cni::Request Request(uint64_t client, const std::string& pod_namespace = "ns") const {
+    cni::Request request;
+    request.verb = cni::Verb::kAdd;
+    request.container_id = "c" + std::to_string(client);
+    request.ifname = "eth0";
+    request.pod.pod_namespace = pod_namespace;
+    request.pod.name = "pod" + std::to_string(client);
     return request;
   }
-  void Handle(uint64_t client, const v1::CniRequest& request) {
+  void Handle(uint64_t client, const cni::Request& request) {
     adds_->Handle(request, kernel_.NewPodNetns(), Responder(channel_, client));
   }
   void Add(uint64_t client, const std::string& pod_namespace = "ns") {
@@ -96,13 +95,13 @@ class AddServiceTest : public testing::Test {
   }
   std::string ErrorOf(uint64_t client) {
     const auto it = channel_.answers.find(client);
-    return it == channel_.answers.end() ? "no answer" : it->second.error().message();
+    return it == channel_.answers.end() ? "no answer" : it->second.error.message;
   }
   std::string AddressOf(uint64_t client) {
     const auto it = channel_.answers.find(client);
     if (it == channel_.answers.end()) return "no answer";
-    if (!it->second.has_attachment()) return it->second.error().message();
-    return it->second.attachment().addresses(0).address();
+    if (it->second.outcome != cni::Response::Outcome::kAttachment) return it->second.error.message;
+    return it->second.attachment.addresses.at(0).address;
   }
 
   FakeKernel kernel_;
@@ -138,9 +137,9 @@ TEST_F(AddServiceTest, AKernelThatIsOutOfMemoryIsSaidAtOnceAndNotTakenForAnEmpty
   Add(1);
   EXPECT_EQ(adds_->waiting(), 0U);
   EXPECT_THAT(ErrorOf(1), HasSubstr("no memory"));
-  EXPECT_EQ(channel_.answers.at(1).error().code(), kCniTryAgainLater);
-  EXPECT_THAT(channel_.answers.at(1).error().details(), HasSubstr("see the agent's log"));
-  EXPECT_THAT(channel_.answers.at(1).error().details(), Not(HasSubstr("addresses come")));
+  EXPECT_EQ(channel_.answers.at(1).error.code, cni::kTryAgainLater);
+  EXPECT_THAT(channel_.answers.at(1).error.details, HasSubstr("see the agent's log"));
+  EXPECT_THAT(channel_.answers.at(1).error.details, Not(HasSubstr("addresses come")));
 }
 
 TEST_F(AddServiceTest, ANewcomerDoesNotOvertakeWhoWaits) {
@@ -210,7 +209,7 @@ TEST_F(AddServiceTest, ADelOrARepetitionEndsTheWait) {
   adds_->Forget({"c1", "eth0"});
   EXPECT_THAT(channel_.closed, ElementsAre(1));
   Add(2);
-  v1::CniRequest again = Request(2);
+  cni::Request again = Request(2);
   Handle(3, again);  // The same container's: the plugin lost its connection and asks anew.
   EXPECT_THAT(channel_.closed, ElementsAre(1, 2));
   Grant({"10.1.0.5"});
@@ -219,8 +218,8 @@ TEST_F(AddServiceTest, ADelOrARepetitionEndsTheWait) {
 }
 
 TEST_F(AddServiceTest, ShortlyBeforeItsDeadlineItIsToldWhyAndWhatTheServerSaid) {
-  v1::CniRequest request = Request(1);
-  request.set_deadline_monotonic_ms(monotonic_ms_ + 5000);
+  cni::Request request = Request(1);
+  request.deadline_monotonic_ms = monotonic_ms_ + 5000;
   Handle(1, request);
   adds_->OnForecast({"enlarging the node", absl::Seconds(40)});
   Pass();
@@ -229,10 +228,10 @@ TEST_F(AddServiceTest, ShortlyBeforeItsDeadlineItIsToldWhyAndWhatTheServerSaid) 
   Pass(absl::Milliseconds(4689));
   EXPECT_EQ(ErrorOf(1), "no answer");
   Pass(absl::Milliseconds(1));
-  EXPECT_EQ(channel_.answers.at(1).error().code(), 11U);
+  EXPECT_EQ(channel_.answers.at(1).error.code, 11U);
   EXPECT_THAT(ErrorOf(1), HasSubstr("no address is attached to this node: node node1"));
   EXPECT_THAT(ErrorOf(1), HasSubstr("waited 4.7s; server: enlarging the node, expected in 36s"));
-  EXPECT_NE(channel_.answers.at(1).error().details(), "");
+  EXPECT_NE(channel_.answers.at(1).error.details, "");
 }
 
 TEST_F(AddServiceTest, NobodyWaitsLongerThanConfiguredOrWithTooLittleTimeLeft) {
@@ -242,13 +241,13 @@ TEST_F(AddServiceTest, NobodyWaitsLongerThanConfiguredOrWithTooLittleTimeLeft) {
   Pass(absl::Milliseconds(1));
   EXPECT_THAT(ErrorOf(1), HasSubstr("waited 20s"));
 
-  v1::CniRequest hurried = Request(2);
-  hurried.set_deadline_monotonic_ms(monotonic_ms_ + 999);
+  cni::Request hurried = Request(2);
+  hurried.deadline_monotonic_ms = monotonic_ms_ + 999;
   Handle(2, hurried);
-  EXPECT_EQ(channel_.answers.at(2).error().code(), 11U);
+  EXPECT_EQ(channel_.answers.at(2).error.code, 11U);
 
-  v1::CniRequest late = Request(3);
-  late.set_deadline_monotonic_ms(monotonic_ms_);
+  cni::Request late = Request(3);
+  late.deadline_monotonic_ms = monotonic_ms_;
   Handle(3, late);
   EXPECT_THAT(ErrorOf(3), HasSubstr("no longer waits"));
 
@@ -268,22 +267,22 @@ TEST_F(AddServiceTest, NoMoreWaitThanThereIsRoomFor) {
 TEST_F(AddServiceTest, APodThatNoPoolIsMeantForDoesNotWait) {
   Grant({"10.1.0.5"}, "a", {"team-a"});
   Add(1, "else");
-  EXPECT_EQ(channel_.answers.at(1).error().code(), 11U);
+  EXPECT_EQ(channel_.answers.at(1).error.code, 11U);
   EXPECT_THAT(ErrorOf(1), HasSubstr("no pool on this node is meant for namespace else"));
 }
 
 TEST_F(AddServiceTest, ARequestIsHeardAndOneForAnAddressInUseWaitsButDemandsNothing) {
   Grant({"10.1.0.5", "10.1.0.6"});
-  v1::CniRequest requesting = Request(1);
-  requesting.mutable_options()->set_mac("0e:11:22:33:44:55");
-  requesting.mutable_options()->set_mtu(1400);
-  requesting.mutable_options()->add_addresses("10.1.0.6/16");
+  cni::Request requesting = Request(1);
+  requesting.options.mac = "0e:11:22:33:44:55";
+  requesting.options.mtu = 1400;
+  requesting.options.addresses = {"10.1.0.6/16"};
   Handle(1, requesting);
   EXPECT_EQ(AddressOf(1), "10.1.0.6/32");
-  EXPECT_EQ(channel_.answers.at(1).attachment().pod_mac(), "0e:11:22:33:44:55");
-  EXPECT_EQ(channel_.answers.at(1).attachment().mtu(), 1400U);
-  v1::CniRequest taken = Request(2);
-  taken.mutable_options()->add_addresses("10.1.0.6");
+  EXPECT_EQ(channel_.answers.at(1).attachment.pod_mac, "0e:11:22:33:44:55");
+  EXPECT_EQ(channel_.answers.at(1).attachment.mtu, 1400U);
+  cni::Request taken = Request(2);
+  taken.options.addresses = {"10.1.0.6"};
   Handle(2, taken);
   Pass(AddService::kDemandDelay);
   EXPECT_EQ(adds_->waiting(), 1U);
@@ -295,17 +294,17 @@ TEST_F(AddServiceTest, ARequestIsHeardAndOneForAnAddressInUseWaitsButDemandsNoth
 TEST_F(AddServiceTest, OptionsThatMakeNoSenseAreAConfigurationErrorAndLeaveNothing) {
   Grant({"10.1.0.5"});
   const auto refused = [&](uint64_t client, const auto& options) {
-    v1::CniRequest request = Request(client);
-    options(*request.mutable_options());
+    cni::Request request = Request(client);
+    options(request.options);
     Handle(client, request);
-    return channel_.answers.at(client).error().code();
+    return channel_.answers.at(client).error.code;
   };
-  EXPECT_EQ(refused(1, [](auto& options) { options.set_mac("0e:11"); }), 7U);
-  EXPECT_EQ(refused(2, [](auto& options) { options.set_mac("01:00:5e:00:00:01"); }), 7U);
-  EXPECT_EQ(refused(3, [](auto& options) { options.set_mtu(60); }), 7U);
-  EXPECT_EQ(refused(4, [](auto& options) { options.add_addresses("10.1.0.300"); }), 7U);
-  EXPECT_EQ(refused(5, [](auto& options) { options.add_addresses("10.1.0.5/99"); }), 7U);
-  EXPECT_EQ(refused(6, [](auto& options) { options.add_addresses("10.9.0.5"); }), 7U);
+  EXPECT_EQ(refused(1, [](auto& options) { options.mac = "0e:11"; }), 7U);
+  EXPECT_EQ(refused(2, [](auto& options) { options.mac = "01:00:5e:00:00:01"; }), 7U);
+  EXPECT_EQ(refused(3, [](auto& options) { options.mtu = 60; }), 7U);
+  EXPECT_EQ(refused(4, [](auto& options) { options.addresses = {"10.1.0.300"}; }), 7U);
+  EXPECT_EQ(refused(5, [](auto& options) { options.addresses = {"10.1.0.5/99"}; }), 7U);
+  EXPECT_EQ(refused(6, [](auto& options) { options.addresses = {"10.9.0.5"}; }), 7U);
   EXPECT_THAT(attachments_.assignments().Built(), IsEmpty());
   EXPECT_THAT(tmpfs_.events, SizeIs(2)) << "of the start and the grant";
   Add(7);
@@ -316,7 +315,7 @@ TEST_F(AddServiceTest, ADelThatNobodyHasHeardMakesRoomForTheNextAdd) {
   Grant({"10.1.0.5", "10.1.0.6"});
   Add(1);
   Handle(2, Request(1));
-  EXPECT_EQ(channel_.answers.at(2).error().code(), 101U);
+  EXPECT_EQ(channel_.answers.at(2).error.code, 101U);
   tombstone_ = true;
   Handle(3, Request(1));
   EXPECT_EQ(AddressOf(3), "10.1.0.6/32");
@@ -325,8 +324,8 @@ TEST_F(AddServiceTest, ADelThatNobodyHasHeardMakesRoomForTheNextAdd) {
 TEST_F(AddServiceTest, AnAnswerThatIsLostIsSaidAndTheSameAttemptHearsItAgain) {
   Grant({"10.1.0.5"});
   channel_.gone_for_good.insert(1);
-  v1::CniRequest request = Request(1);
-  request.set_attempt(77);
+  cni::Request request = Request(1);
+  request.attempt = 77;
   Handle(1, request);
   EXPECT_EQ(log_.Count("cni_answer_lost"), 1);
   Handle(2, request);
@@ -335,8 +334,8 @@ TEST_F(AddServiceTest, AnAnswerThatIsLostIsSaidAndTheSameAttemptHearsItAgain) {
 
 TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
   Grant({"10.1.0.5"});
-  v1::CniRequest request = Request(1);
-  request.set_trace_parent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  cni::Request request = Request(1);
+  request.trace_parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
   Handle(1, request);
   Add(2);
   Pass(absl::Seconds(5));

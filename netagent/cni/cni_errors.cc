@@ -1,9 +1,9 @@
 #include "netagent/cni/cni_errors.h"
 
+#include <string>
 #include <string_view>
 
 #include "lib/base/status.h"
-#include "lib/base/version_skew.h"
 
 namespace spoke::netagent {
 namespace {
@@ -11,9 +11,9 @@ namespace {
 constexpr std::string_view kSeeLog =
     "see the agent's log on the node: journalctl -u spoke-netagent";
 
-uint32_t CodeOf(absl::StatusCode code, CniVerb verb) {
-  if (verb == CniVerb::kStatus) {
-    return code == absl::StatusCode::kDataLoss ? kCniLimitedConnectivity : kCniNotAvailable;
+uint32_t CodeOf(absl::StatusCode code, cni::Verb verb) {
+  if (verb == cni::Verb::kStatus) {
+    return code == absl::StatusCode::kDataLoss ? cni::kLimitedConnectivity : cni::kNotAvailable;
   }
   switch (code) {
     case absl::StatusCode::kResourceExhausted:
@@ -21,26 +21,26 @@ uint32_t CodeOf(absl::StatusCode code, CniVerb verb) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kAborted:
-      return kCniTryAgainLater;
+      return cni::kTryAgainLater;
     case absl::StatusCode::kInvalidArgument:
-      return kCniInvalidConfiguration;
+      return cni::kInvalidConfig;
     case absl::StatusCode::kFailedPrecondition:
-      return kCniInvalidNetns;
+      return cni::kInvalidNetns;
     case absl::StatusCode::kAlreadyExists:
-      return kCniAlreadyExists;
+      return cni::kAlreadyExists;
     case absl::StatusCode::kDataLoss:
-      return kCniCheckFailed;
+      return cni::kCheckFailed;
     default:
-      return kCniInternal;
+      return cni::kInternal;
   }
 }
 
-std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
+std::string_view RemedyOf(absl::StatusCode code, cni::Verb verb) {
   switch (code) {
     case absl::StatusCode::kResourceExhausted:
       return "addresses come when pods end and their cooldown is over, or when the server gives "
-             "this "
-             "node more: the runtime tries again; if it lasts, ask spokectl explain pod "
+             "this node "
+             "more: the runtime tries again; if it lasts, ask spokectl explain pod "
              "NAMESPACE/NAME";
     case absl::StatusCode::kUnavailable:
       return "the runtime tries again; if it lasts, see the agent's log on the node: journalctl -u "
@@ -58,7 +58,7 @@ std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
     case absl::StatusCode::kDeadlineExceeded:
       return "the runtime tries again; if it lasts, the node is overloaded";
     case absl::StatusCode::kDataLoss:
-      return verb == CniVerb::kStatus
+      return verb == cni::Verb::kStatus
                  ? "see repair events in the agent's log: journalctl -u spoke-netagent"
                  : "the agent mends what it can within 30 s; if it stays, delete the pod";
     default:
@@ -68,28 +68,12 @@ std::string_view RemedyOf(absl::StatusCode code, CniVerb verb) {
 
 }  // namespace
 
-CniFailure FailureOf(const absl::Status& status, CniVerb verb) {
-  CniFailure failure{.code = CodeOf(status.code(), verb),
-                     .message = std::string(base::MessageOf(status)),
-                     .details = std::string(RemedyOf(status.code(), verb))};
-  if (failure.message.empty()) failure.message = absl::StatusCodeToString(status.code());
-  return failure;
-}
-
-std::optional<CniFailure> RefusalOfPlugin(std::string_view plugin_version,
-                                          std::string_view agent_version, CniVerb verb) {
-  const auto plugin = base::ParseVersion(plugin_version);
-  const auto agent = base::ParseVersion(agent_version);
-  if (verb != CniVerb::kAdd || !plugin.ok() || !agent.ok() || plugin->major == agent->major) {
-    return std::nullopt;
-  }
-  const absl::Status skew =
-      base::CheckSkew({"the plugin", plugin_version}, {"spoke-netagent", agent_version});
-  return CniFailure{.code = kCniVersionSkew,
-                    .message = std::string(base::MessageOf(skew)),
-                    .details =
-                        "install the plugin of the agent's version on this node; an agent "
-                        "with cni.bin_dir in its configuration does that itself"};
+cni::Error ErrorOf(const absl::Status& status, cni::Verb verb) {
+  cni::Error error{.code = CodeOf(status.code(), verb),
+                   .message = std::string(base::MessageOf(status)),
+                   .details = std::string(RemedyOf(status.code(), verb))};
+  if (error.message.empty()) error.message = absl::StatusCodeToString(status.code());
+  return error;
 }
 
 }  // namespace spoke::netagent

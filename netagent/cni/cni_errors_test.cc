@@ -7,55 +7,39 @@ namespace {
 
 struct Case {
   absl::StatusCode code;
-  CniVerb verb;
+  cni::Verb verb;
   uint32_t want;
 };
 
 class CniErrorsTest : public testing::TestWithParam<Case> {};
 
 TEST_P(CniErrorsTest, HasACodeAMessageAndARemedy) {
-  const CniFailure failure =
-      FailureOf(absl::Status(GetParam().code, "what happened"), GetParam().verb);
-  EXPECT_EQ(failure.code, GetParam().want);
-  EXPECT_EQ(failure.message, "what happened");
-  EXPECT_NE(failure.details, "");
+  const cni::Error error = ErrorOf(absl::Status(GetParam().code, "what happened"), GetParam().verb);
+  EXPECT_EQ(error.code, GetParam().want);
+  EXPECT_EQ(error.message, "what happened");
+  EXPECT_NE(error.details, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, CniErrorsTest,
-    testing::Values(Case{absl::StatusCode::kResourceExhausted, CniVerb::kAdd, 11},
-                    Case{absl::StatusCode::kPermissionDenied, CniVerb::kAdd, 11},
-                    Case{absl::StatusCode::kUnavailable, CniVerb::kDel, 11},
-                    Case{absl::StatusCode::kDeadlineExceeded, CniVerb::kAdd, 11},
-                    Case{absl::StatusCode::kAborted, CniVerb::kGc, 11},
-                    Case{absl::StatusCode::kInvalidArgument, CniVerb::kAdd, 7},
-                    Case{absl::StatusCode::kFailedPrecondition, CniVerb::kAdd, 8},
-                    Case{absl::StatusCode::kAlreadyExists, CniVerb::kAdd, 101},
-                    Case{absl::StatusCode::kDataLoss, CniVerb::kCheck, 102},
-                    Case{absl::StatusCode::kInternal, CniVerb::kDel, 100},
-                    Case{absl::StatusCode::kUnimplemented, CniVerb::kCheck, 100},
-                    Case{absl::StatusCode::kResourceExhausted, CniVerb::kStatus, 50},
-                    Case{absl::StatusCode::kUnavailable, CniVerb::kStatus, 50},
-                    Case{absl::StatusCode::kDataLoss, CniVerb::kStatus, 51}));
+    testing::Values(Case{absl::StatusCode::kResourceExhausted, cni::Verb::kAdd, 11},
+                    Case{absl::StatusCode::kPermissionDenied, cni::Verb::kAdd, 11},
+                    Case{absl::StatusCode::kUnavailable, cni::Verb::kDel, 11},
+                    Case{absl::StatusCode::kDeadlineExceeded, cni::Verb::kAdd, 11},
+                    Case{absl::StatusCode::kAborted, cni::Verb::kGc, 11},
+                    Case{absl::StatusCode::kInvalidArgument, cni::Verb::kAdd, 7},
+                    Case{absl::StatusCode::kFailedPrecondition, cni::Verb::kAdd, 8},
+                    Case{absl::StatusCode::kAlreadyExists, cni::Verb::kAdd, 101},
+                    Case{absl::StatusCode::kDataLoss, cni::Verb::kCheck, 102},
+                    Case{absl::StatusCode::kInternal, cni::Verb::kDel, 100},
+                    Case{absl::StatusCode::kUnimplemented, cni::Verb::kCheck, 100},
+                    Case{absl::StatusCode::kResourceExhausted, cni::Verb::kStatus, 50},
+                    Case{absl::StatusCode::kUnavailable, cni::Verb::kStatus, 50},
+                    Case{absl::StatusCode::kDataLoss, cni::Verb::kStatus, 51}));
 
 TEST(CniErrors, AnErrorWithoutWordsHasItsCodesName) {
-  EXPECT_EQ(FailureOf(absl::Status(absl::StatusCode::kInternal, ""), CniVerb::kAdd).message,
+  EXPECT_EQ(ErrorOf(absl::Status(absl::StatusCode::kInternal, ""), cni::Verb::kAdd).message,
             "INTERNAL");
-}
-
-TEST(RefusalOfPlugin, IsForAddsOfAnotherMajorVersionOnly) {
-  for (const CniVerb verb :
-       {CniVerb::kDel, CniVerb::kCheck, CniVerb::kGc, CniVerb::kStatus, CniVerb::kAdd}) {
-    EXPECT_EQ(RefusalOfPlugin("1.9.0", "1.2.0", verb), std::nullopt);
-    EXPECT_EQ(RefusalOfPlugin("", "1.2.0", verb), std::nullopt);
-    EXPECT_EQ(RefusalOfPlugin("nonsense", "1.2.0", verb), std::nullopt);
-    EXPECT_EQ(RefusalOfPlugin("2.0.0", "1.2.0", verb).has_value(), verb == CniVerb::kAdd);
-  }
-  const auto failure = RefusalOfPlugin("2.0.0", "1.2.0", CniVerb::kAdd);
-  EXPECT_EQ(failure->code, kCniVersionSkew);
-  EXPECT_EQ(failure->message,
-            "the plugin 2.0.0 and spoke-netagent 1.2.0 do not work together, since they are of "
-            "different major versions: upgrade spoke-netagent first, to 2.0");
 }
 
 }  // namespace

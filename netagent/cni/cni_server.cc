@@ -13,9 +13,6 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "netagent/cni/cni_errors.h"
-#include "netagent/cni/cni_messages.h"
-#include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {
 namespace {
@@ -59,11 +56,11 @@ Got Receive(int fd, char* buffer, size_t& size, os::UniqueFd& descriptor) {
   return Got::kPacket;
 }
 
-v1::CniResponse Refusal(std::string_view message) {
-  return ErrorResponse(
-      {.code = kCniDecodingFailure,
-       .message = std::string(message),
-       .details = "plugin and agent do not fit together: install the same version"});
+cni::Response Refusal(std::string_view message) {
+  return {.outcome = cni::Response::Outcome::kError,
+          .error = {.code = cni::kDecodingFailure,
+                    .message = std::string(message),
+                    .details = "plugin and agent do not fit together: install the same version"}};
 }
 
 }  // namespace
@@ -150,15 +147,14 @@ void CniServer::Serve(uint64_t id) {
   if (got != Got::kNothing) {
     client.asked = true;
     Responder responder(*this, id);
-    v1::CniRequest request;
     if (got == Got::kMalformed) {
       [[maybe_unused]] const absl::Status sent = responder.Answer(
           Refusal("the request is longer than 1 MiB or carries more than one descriptor"));
-    } else if (!request.ParseFromArray(buffer_.get(), static_cast<int>(size))) {
+    } else if (const auto request = cni::DecodeRequest({buffer_.get(), size}); !request) {
       [[maybe_unused]] const absl::Status sent =
           responder.Answer(Refusal("the request is not one this agent understands"));
     } else {
-      handler_(request, std::move(descriptor), std::move(responder));
+      handler_(*request, std::move(descriptor), std::move(responder));
     }
   }
   const auto waiting = clients_.find(id);
@@ -168,12 +164,12 @@ void CniServer::Serve(uint64_t id) {
   if (!waiting->second.watched) HangUp(id);
 }
 
-absl::Status CniServer::Send(uint64_t client, const v1::CniResponse& response) {
+absl::Status CniServer::Send(uint64_t client, const cni::Response& response) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return absl::UnavailableError("the plugin has gone");
-  response.SerializeToString(&answer_);
+  const std::string answer = cni::EncodeResponse(response);
   const ssize_t sent =
-      ::send(found->second.fd.get(), answer_.data(), answer_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(found->second.fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   const int error = errno;
   Close(client);
   return sent < 0 ? base::ErrnoToStatus(error, "answer the plugin") : absl::OkStatus();

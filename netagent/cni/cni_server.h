@@ -8,18 +8,69 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
+#include "lib/cni_api/wire.h"
 #include "lib/os/event_loop.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
-#include "netagent/cni/responder.h"
-
-namespace spoke::v1 {
-class CniRequest;
-}  // namespace spoke::v1
 
 namespace spoke::netagent {
+
+// A channel that carries answers; a client is known by its number, which is never used again.
+class ResponseChannel {
+ public:
+  virtual ~ResponseChannel() = default;
+
+  // Sends the answer and closes. Errors: kUnavailable (the client has gone).
+  virtual absl::Status Send(uint64_t client, const cni::Response& response) = 0;
+  // Closes without an answer. Passes over a client that has gone.
+  virtual void Close(uint64_t client) = 0;
+  // Calls `gone`, once, if the client goes before it is answered.
+  virtual void OnHangUp(uint64_t client, std::function<void()> gone) = 0;
+};
+
+// Answers exactly once; when it is destroyed before, the connection is closed, and the client asks
+// again or asks the next agent. Move-only; not thread-safe; the channel outlives it.
+class Responder {
+ public:
+  Responder(ResponseChannel& channel, uint64_t client) : channel_(&channel), client_(client) {}
+  Responder(Responder&& other) noexcept
+      : channel_(std::exchange(other.channel_, nullptr)), client_(other.client_) {}
+  Responder& operator=(Responder&& other) noexcept {
+    if (this != &other) {
+      Drop();
+      channel_ = std::exchange(other.channel_, nullptr);
+      client_ = other.client_;
+    }
+    return *this;
+  }
+  Responder(const Responder&) = delete;
+  Responder& operator=(const Responder&) = delete;
+  ~Responder() { Drop(); }
+
+  // Answers the client. Errors: kUnavailable (it has gone); kFailedPrecondition (it was answered).
+  absl::Status Answer(const cni::Response& response) {
+    ResponseChannel* channel = std::exchange(channel_, nullptr);
+    if (channel == nullptr) return absl::FailedPreconditionError("answered before");
+    return channel->Send(client_, response);
+  }
+
+  // Calls `gone`, on the loop's thread, when the client goes before it is answered. It may destroy
+  // this.
+  void OnHangUp(std::function<void()> gone) {
+    if (channel_ != nullptr) channel_->OnHangUp(client_, std::move(gone));
+  }
+
+ private:
+  void Drop() {
+    if (channel_ != nullptr) std::exchange(channel_, nullptr)->Close(client_);
+  }
+
+  ResponseChannel* channel_;  // Null: answered, or moved from.
+  uint64_t client_;
+};
 
 // Not thread-safe; belongs to the loop's thread. Outlives its responders.
 class CniServer final : public ResponseChannel {
@@ -28,7 +79,7 @@ class CniServer final : public ResponseChannel {
 
   // Handles one request, which is borrowed; `pod_netns` is invalid when the plugin sent none.
   using Handler =
-      std::function<void(const v1::CniRequest&, os::UniqueFd pod_netns, Responder responder)>;
+      std::function<void(const cni::Request&, os::UniqueFd pod_netns, Responder responder)>;
 
   // Borrows `loop` and `log`.
   CniServer(os::EventLoop& loop, Handler handler, telemetry::Log& log);
@@ -48,7 +99,7 @@ class CniServer final : public ResponseChannel {
   // next agent.
   void Stop();
 
-  absl::Status Send(uint64_t client, const v1::CniResponse& response) override;
+  absl::Status Send(uint64_t client, const cni::Response& response) override;
   void Close(uint64_t client) override;
   void OnHangUp(uint64_t client, std::function<void()> gone) override;
 
@@ -71,7 +122,6 @@ class CniServer final : public ResponseChannel {
   uint64_t last_client_ = 0;
   // One buffer for all requests, since one is read at a time; an unwritten part costs no memory.
   const std::unique_ptr<char[]> buffer_;
-  std::string answer_;
 };
 
 }  // namespace spoke::netagent

@@ -55,14 +55,14 @@ class FakeChecker final : public AttachmentChecker {
 // Keeps the one answer that is given.
 class OneAnswer final : public ResponseChannel {
  public:
-  absl::Status Send(uint64_t, const v1::CniResponse& response) override {
+  absl::Status Send(uint64_t, const cni::Response& response) override {
     answer = response;
     return absl::OkStatus();
   }
   void Close(uint64_t) override {}
   void OnHangUp(uint64_t, std::function<void()>) override {}
 
-  v1::CniResponse answer;
+  cni::Response answer;
 };
 
 class CniTest : public testing::Test {
@@ -170,7 +170,7 @@ class CniTest : public testing::Test {
   os::EventLoop loop_ = os::EventLoop::Create().value();
   std::optional<CniServer> server_{
       std::in_place, loop_,
-      [this](const v1::CniRequest& request, os::UniqueFd netns, Responder responder) {
+      [this](const cni::Request& request, os::UniqueFd netns, Responder responder) {
         handler_.Handle(request, std::move(netns), std::move(responder));
       },
       log_};
@@ -283,7 +283,7 @@ TEST_F(CniTest, TheNextAgentTakesTheSocketOverWithoutAMomentInWhichItIsNotThere)
   os::EventLoop loop = os::EventLoop::Create().value();
   CniServer next(
       loop,
-      [this](const v1::CniRequest& request, os::UniqueFd netns, Responder responder) {
+      [this](const cni::Request& request, os::UniqueFd netns, Responder responder) {
         handler_.Handle(request, std::move(netns), std::move(responder));
       },
       log_);
@@ -338,11 +338,46 @@ TEST_F(CniTest, AFullNodeIsReadyUnlessToldToBeStrict) {
                       .strict_status = false}};
   ASSERT_TRUE(Ask(Request(v1::CniRequest::VERB_ADD), {pod.get()}).has_attachment());
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_STATUS), {}).error().code(), 50U);
-  v1::CniRequest status;
-  status.set_verb(v1::CniRequest::VERB_STATUS);
+  cni::Request status;
+  status.verb = cni::Verb::kStatus;
   OneAnswer channel;
   OnLoop([&] { lenient.Handle(status, os::UniqueFd(), Responder(channel, 1)); });
-  EXPECT_TRUE(channel.answer.has_done());
+  EXPECT_EQ(channel.answer.outcome, cni::Response::Outcome::kDone);
+}
+
+TEST_F(CniTest, AddsOfAnotherMajorVersionAreRefusedAndNothingElse) {
+  CniHandler handler{{.attachments = attachments_,
+                      .adds = adds_,
+                      .checker = &checker_,
+                      .log = log_,
+                      .version = "1.2.0"}};
+  const auto ask = [&](cni::Verb verb, const std::string& plugin_version) {
+    cni::Request request;
+    request.verb = verb;
+    request.container_id = "c";
+    request.ifname = "eth0";
+    request.network_name = "spoke";
+    request.plugin_version = plugin_version;
+    OneAnswer channel;
+    OnLoop([&] { handler.Handle(request, kernel_.NewPodNetns(), Responder(channel, 1)); });
+    return channel.answer;
+  };
+  for (const cni::Verb verb :
+       {cni::Verb::kAdd, cni::Verb::kCheck, cni::Verb::kGc, cni::Verb::kStatus, cni::Verb::kDel}) {
+    EXPECT_EQ(ask(verb, "2.0.0").error.code == cni::kVersionSkew, verb == cni::Verb::kAdd);
+  }
+  EXPECT_EQ(log_.Count("plugin_version_skew"), 1) << "once a version";
+  for (const char* const version : {"1.9.0", "", "nonsense"}) {
+    EXPECT_EQ(ask(cni::Verb::kAdd, version).outcome, cni::Response::Outcome::kAttachment);
+    EXPECT_EQ(ask(cni::Verb::kDel, version).outcome, cni::Response::Outcome::kDone);
+    OnLoop([&] {
+      clock_.Advance(absl::Minutes(1));
+      attachments_.Tick();
+    });
+  }
+  EXPECT_EQ(ask(cni::Verb::kAdd, "2.0.0").error.message,
+            "the plugin 2.0.0 and spoke-netagent 1.2.0 do not work together, since they are of "
+            "different major versions: upgrade spoke-netagent first, to 2.0");
 }
 
 TEST_F(CniTest, StatusSaysWhetherAPodCouldBeServedAndChangesNothing) {
@@ -407,6 +442,8 @@ TEST_F(CniTest, MalformedRequestsGetAnAnswerAndChangeNothing) {
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD), {}).error().code(), 4U);
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_ADD, ""), {}).error().code(), 4U);
   EXPECT_EQ(Ask(Request(v1::CniRequest::VERB_UNSPECIFIED), {}).error().code(), 100U);
+  EXPECT_EQ(Ask("\x08\x06", {}).error().message(), "this agent does not know request 6");
+  EXPECT_EQ(Ask("\x08\x85\x02", {}).error().message(), "this agent does not know request 261");
   const os::UniqueFd pod = kernel_.NewPodNetns();
   EXPECT_EQ(
       Ask(Request(v1::CniRequest::VERB_ADD), {pod.get(), pod.get(), pod.get()}).error().code(), 6U);
@@ -431,7 +468,7 @@ TEST(CniServer, APathThatDoesNotFitASocketIsRefused) {
   os::EventLoop loop = os::EventLoop::Create().value();
   testing_support::RecordingLog log;
   CniServer server(
-      loop, [](const v1::CniRequest&, os::UniqueFd, Responder) {}, log);
+      loop, [](const cni::Request&, os::UniqueFd, Responder) {}, log);
   EXPECT_EQ(server.Listen("/" + std::string(200, 'a')).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server.Listen("/nonexistent/cni.sock").code(), absl::StatusCode::kNotFound);
 }

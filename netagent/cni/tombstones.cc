@@ -11,8 +11,8 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/cni_api/wire.h"
 #include "lib/os/unique_fd.h"
-#include "proto/spoke/v1/cni.pb.h"
 
 namespace spoke::netagent {
 namespace {
@@ -52,16 +52,14 @@ std::string TombstoneName(const AttachmentKey& key) {
 }
 
 absl::StatusOr<AttachmentKey> ParseTombstone(const std::string& name, std::string_view content) {
-  v1::CniRequest request;
-  if (content.size() > Tombstones::kMaxBytes ||
-      !request.ParseFromArray(content.data(), static_cast<int>(content.size()))) {
-    return absl::InvalidArgumentError("not a request");
-  }
-  if (request.verb() != v1::CniRequest::VERB_DEL || request.container_id().empty() ||
-      request.ifname().empty()) {
+  if (content.size() > Tombstones::kMaxBytes) return absl::InvalidArgumentError("not a request");
+  const auto request = cni::DecodeRequest(content);
+  if (!request) return absl::InvalidArgumentError("not a request");
+  if (request->verb != cni::Verb::kDel || request->container_id.empty() ||
+      request->ifname.empty()) {
     return absl::InvalidArgumentError("not the DEL of an attachment");
   }
-  AttachmentKey key{request.container_id(), request.ifname()};
+  AttachmentKey key{request->container_id, request->ifname};
   if (TombstoneName(key) != name) {
     return absl::InvalidArgumentError(fmt::format("belongs into {}", TombstoneName(key)));
   }

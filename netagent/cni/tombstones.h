@@ -2,8 +2,8 @@
 // them up when it is back.
 //
 // The files lie in a directory beside the socket. A file's name is 16 hex digits of StableHash() of
-// the attachment, its content a v1::CniRequest of that DEL. Files whose names begin with '.' are
-// being written, or could not be understood and were moved aside; after kKeepAside they go.
+// the attachment, its content the encoded cni::Request of that DEL. Files whose names begin with
+// '.' are being written, or could not be understood and were moved aside; after kKeepAside they go.
 #pragma once
 
 #include <dirent.h>

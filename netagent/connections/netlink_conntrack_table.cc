@@ -8,7 +8,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/netlink/conntrack.h"
-#include "lib/netlink/exchange.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netagent {
 namespace {

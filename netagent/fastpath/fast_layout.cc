@@ -1,7 +1,5 @@
 #include "netagent/fastpath/fast_layout.h"
 
-#include <cstring>
-
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "netagent/bpf/maps.h"
@@ -45,19 +43,6 @@ absl::StatusOr<spoke_table> ToLayout(const FastPathTable& in, uint32_t uplink) {
   out.uplink = uplink;
   for (const FastHop& hop : in.hops) RETURN_IF_ERROR(AppendHop(hop, out));
   return out;
-}
-
-std::vector<ip::Address> AddressesOf(const spoke_slot& pod) {
-  std::vector<ip::Address> addresses;
-  if (pod.has_v4 != 0) addresses.push_back(FromLayout(pod.v4, true));
-  if (pod.has_v6 != 0) addresses.push_back(FromLayout(pod.v6, false));
-  return addresses;
-}
-
-void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot) {
-  slot.fast = way == PodWay::kFast ? 1 : 0;
-  slot.has_mac = mac ? 1 : 0;
-  if (mac) std::memcpy(slot.mac, mac->octets.data(), sizeof(slot.mac));
 }
 
 }  // namespace spoke::netagent

@@ -10,8 +10,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 #include "lib/nft/connection.h"
 #include "netagent/iptables/nft_rule_text.h"

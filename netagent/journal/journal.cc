@@ -71,7 +71,7 @@ v1::JournalEntry ToProto(const AssignmentBegun& event) {
   out.set_netns_path(event.assignment.netns_path);
   out.set_network(event.assignment.network);
   *out.mutable_options() = ToProto(event.assignment.options);
-  if (const NetnsTrace& trace = event.assignment.netns_trace; trace != NetnsTrace()) {
+  if (const netns::Trace& trace = event.assignment.netns_trace; trace != netns::Trace()) {
     v1::JournalNetnsTrace& netns = *out.mutable_netns_trace();
     netns.set_inode(trace.inode);
     netns.set_cookie(trace.cookie);

@@ -9,8 +9,8 @@
 
 #include "absl/time/clock.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/links/attach_plan.h"
 

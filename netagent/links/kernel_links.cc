@@ -18,10 +18,9 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "lib/os/unique_fd.h"
 #include "netagent/claims.h"
 

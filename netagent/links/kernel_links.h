@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
 #include "lib/os/unique_fd.h"

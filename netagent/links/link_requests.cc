@@ -8,9 +8,8 @@
 #include <string_view>
 
 #include "lib/ip/prefix.h"
-#include "lib/netlink/address.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
+#include "lib/netlink/network_layer.h"
 #include "netagent/claims.h"
 
 namespace spoke::netagent {

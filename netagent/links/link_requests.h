@@ -9,10 +9,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/netlink/message.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/queueing/qdisc.h"
-#include "lib/netlink/request.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
 #include "netagent/links/link_plan.h"
 
 namespace spoke::netagent {

@@ -7,11 +7,9 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/ip/prefix.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/links/kernel_links.h"
 

@@ -1,5 +1,6 @@
 #include "netagent/nftables/rule_parts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "netagent/claims.h"
@@ -35,12 +36,48 @@ MaskBits InsertMark(uint32_t mark) {
   return {kScratch, kScratch, nft::HostOrder(~claims::kFlowMarkMask), nft::HostOrder(mark)};
 }
 
-Expressions LoadAddress(ip::Family family, uint8_t offset_v4, uint8_t offset_v6, Register to) {
-  if (family == ip::Family::kV4) return {nft::LoadPayload{nft::Header::kNetwork, offset_v4, 4, to}};
-  return {nft::LoadPayload{nft::Header::kNetwork, offset_v6, 16, to}};
-}
+constexpr PacketLayout kV4Layout;
+constexpr PacketLayout kV6Layout{.family = ip::Family::kV6,
+                                 .suffix = "6",
+                                 .source = 8,
+                                 .destination = 24,
+                                 .length = 16,
+                                 .registers = 4,
+                                 .field = nft::Field::kIpv6};
 
 }  // namespace
+
+const PacketLayout& LayoutOf(ip::Family family) {
+  return family == ip::Family::kV4 ? kV4Layout : kV6Layout;
+}
+
+nft::Expression LoadAddress(const PacketLayout& layout, uint8_t offset, Register to) {
+  return nft::LoadPayload{nft::Header::kNetwork, offset, layout.length, to};
+}
+
+Expressions MatchBlock(uint8_t offset, const ip::Prefix& block, nft::Register scratch) {
+  const int bits = block.length();
+  if (bits == 0) return {};
+  nft::Bytes base = nft::NetworkOrder(block.base());
+  const auto load = [&](size_t bytes) -> nft::Expression {
+    return nft::LoadPayload{.header = nft::Header::kNetwork,
+                            .offset = offset,
+                            .length = static_cast<uint8_t>(bytes),
+                            .to = scratch};
+  };
+  const size_t whole = static_cast<size_t>(bits) / 8;
+  if (bits == 8 || bits == 16 || bits % 32 == 0) {
+    base.resize(whole);
+    return {load(whole), nft::Compare{nft::Comparison::kEqual, scratch, base}};
+  }
+  const size_t length = (static_cast<size_t>(bits) + 31) / 32 * 4;
+  base.resize(length);
+  nft::Bytes mask(length, 0);
+  std::fill_n(mask.begin(), whole, uint8_t{0xFF});
+  if (bits % 8 != 0) mask[whole] = static_cast<uint8_t>(0xFF00U >> static_cast<unsigned>(bits % 8));
+  return {load(length), nft::MaskBits{scratch, scratch, mask, nft::Bytes(length, 0)},
+          nft::Compare{nft::Comparison::kEqual, scratch, base}};
+}
 
 Expressions All(std::initializer_list<Expressions> parts) {
   Expressions all;
@@ -107,10 +144,12 @@ Expressions SetPriority(uint32_t priority, Register scratch) {
           nft::SetMeta{MetaKey::kPriority, scratch}};
 }
 
-Expressions LoadSource(ip::Family family, Register to) { return LoadAddress(family, 12, 8, to); }
+Expressions LoadSource(ip::Family family, Register to) {
+  return {LoadAddress(LayoutOf(family), LayoutOf(family).source, to)};
+}
 
 Expressions LoadDestination(ip::Family family, Register to) {
-  return LoadAddress(family, 16, 24, to);
+  return {LoadAddress(LayoutOf(family), LayoutOf(family).destination, to)};
 }
 
 Expressions Number(uint32_t value, Register to) {
@@ -127,13 +166,11 @@ Expressions Goto(const std::string& chain) {
   return {nft::Verdict{nft::VerdictKind::kGoto, chain}};
 }
 
-std::string Suffix(ip::Family family) { return family == ip::Family::kV4 ? "4" : "6"; }
+std::string Suffix(ip::Family family) { return LayoutOf(family).suffix; }
 
-nft::Field AddressField(ip::Family family) {
-  return family == ip::Family::kV4 ? nft::Field::kIpv4 : nft::Field::kIpv6;
-}
+nft::Field AddressField(ip::Family family) { return LayoutOf(family).field; }
 
-nft::Register Width(ip::Family family) { return family == ip::Family::kV4 ? 1 : 4; }
+nft::Register Width(ip::Family family) { return LayoutOf(family).registers; }
 
 nft::Element RangeElement(const ip::Address& first, const ip::Address& last) {
   return {.key = nft::NetworkOrder(first), .last = nft::NetworkOrder(last)};

@@ -3,10 +3,8 @@
 #include <linux/rtnetlink.h>
 
 #include "lib/base/status.h"
-#include "lib/netlink/address.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/network_layer.h"
 #include "netagent/claims.h"
 
 namespace spoke::netagent {

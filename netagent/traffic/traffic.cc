@@ -86,13 +86,12 @@ absl::Status Traffic::CheckWayToServer(const ClassMap& classes) const {
 }
 
 bool Traffic::IsFast(const Decision& decision, const TrafficPod& pod) const {
+  if (!decision.fast.WhyNot(pod, decision.egress->KeepsFromFastPath(pod)).empty()) return false;
   if (!decision.fast.takes_new_pods() && !fast_pods_.IsFast(pod.host_link)) return false;
   // Everything that passes by it counts as the cluster's.
-  const auto in_cluster = [&](const ip::Address& address) {
+  return std::all_of(pod.addresses.begin(), pod.addresses.end(), [&](const ip::Address& address) {
     return decision.classes.ClassOf(address) == kCluster;
-  };
-  return std::all_of(pod.addresses.begin(), pod.addresses.end(), in_cluster) &&
-         decision.fast.WhyNot(pod, decision.egress->KeepsFromFastPath(pod)).empty();
+  });
 }
 
 absl::Status Traffic::Commit(const nft::Transaction& transaction) {
@@ -357,6 +356,7 @@ absl::Status Traffic::Attach(const TrafficPod& pod) {
   nft::Transaction transaction;
   AppendTrafficPod(pod, transaction);
   in_force_.egress->AppendPod(pod, transaction);
+  const bool fast = IsFast(in_force_, pod);
   const absl::Status status = Commit(transaction);
   if (!status.ok()) {
     // Somebody may have changed what the transaction builds upon.
@@ -365,7 +365,7 @@ absl::Status Traffic::Attach(const TrafficPod& pod) {
     return Narrow(base::Annotate(status, "count the pod's traffic"));
   }
   ledger_.Began(pod);
-  fast_pods_.Add(pod, IsFast(in_force_, pod));
+  fast_pods_.Add(pod, fast);
   return absl::OkStatus();
 }
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "fmt/core.h"
-#include "netagent/classes/packet_match.h"
+#include "netagent/nftables/rule_parts.h"
 #include "netagent/traffic/share_rules.h"
 #include "netagent/traffic/traffic_rules.h"
 
@@ -36,7 +36,7 @@ nft::Bytes PodKey(uint32_t index, const ip::Address& address) {
   return nft::Join({nft::HostOrder(index), nft::NetworkOrder(address)});
 }
 
-std::vector<nft::Set> SetsOf(const PacketLayout& layout) {
+std::vector<nft::Set> SetsOf(const rules::PacketLayout& layout) {
   using nft::Field;
   const auto named = [&](const char* name) { return layout.Named(name); };
   const auto dynamic = [&](const char* name) {
@@ -158,7 +158,7 @@ void AppendObjects(nft::Transaction& transaction) {
     transaction.Add(kSpokeTable, nft::AddCounter{counter, {}});
   }
   for (const ip::Family family : kFamilies) {
-    for (nft::Set& set : SetsOf(LayoutOf(family))) {
+    for (nft::Set& set : SetsOf(rules::LayoutOf(family))) {
       transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
     }
   }
@@ -255,7 +255,7 @@ void AppendTrafficTable(const ClassMap& classes, const TrafficPlanSettings& sett
       AppendOtherClasses(classes, *before.classes, family, transaction);
     } else {
       AppendClasses(classes, family, transaction);
-      transaction.Add(kSpokeTable, nft::FlushSet{LayoutOf(family).Named("pods")});
+      transaction.Add(kSpokeTable, nft::FlushSet{rules::LayoutOf(family).Named("pods")});
     }
   }
   for (const std::string& name : gone) transaction.Add(kSpokeTable, nft::DeleteChain{name});
@@ -270,7 +270,7 @@ void AppendEpoch(absl::Time epoch, nft::Transaction& transaction) {
 
 void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction) {
   for (const ip::Address& address : pod.addresses) {
-    const PacketLayout& layout = LayoutOf(address.family());
+    const rules::PacketLayout& layout = rules::LayoutOf(address.family());
     const nft::Bytes key = PodKey(pod.host_index, address);
     const auto add = [&](const char* set, nft::Bytes bytes) {
       transaction.Add(kSpokeTable, nft::AddElements{.set = layout.Named(set),
@@ -286,7 +286,7 @@ void AppendTrafficPod(const TrafficPod& pod, nft::Transaction& transaction) {
 void AppendTrafficPodRemoval(const TrafficPod& pod, nft::Transaction& transaction) {
   for (const ip::Address& address : pod.addresses) {
     transaction.Add(kSpokeTable,
-                    nft::DeleteElements{.set = LayoutOf(address.family()).Named("pods"),
+                    nft::DeleteElements{.set = rules::LayoutOf(address.family()).Named("pods"),
                                         .elements = {{.key = PodKey(pod.host_index, address)}}});
   }
 }
@@ -307,7 +307,7 @@ std::vector<CountingSet> CountingSets() {
   for (const ip::Family family : kFamilies) {
     for (const Named& named : kAll) {
       sets.push_back({.table = kSpokeTable,
-                      .name = LayoutOf(family).Named(named.name),
+                      .name = rules::LayoutOf(family).Named(named.name),
                       .family = family,
                       .key = named.key,
                       .direction = named.direction});
@@ -386,7 +386,7 @@ std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes
                                                          const std::vector<TrafficPod>& pods) {
   std::map<std::string, std::set<nft::Bytes>> keys;
   for (const ip::Family family : kFamilies) {
-    const PacketLayout& layout = LayoutOf(family);
+    const rules::PacketLayout& layout = rules::LayoutOf(family);
     keys[layout.Named("pods")];
     for (const auto& [set, elements] : ClassElements(classes, family)) {
       std::set<nft::Bytes>& of_set = keys[set];
@@ -395,7 +395,7 @@ std::map<std::string, std::set<nft::Bytes>> ExpectedKeys(const ClassMap& classes
   }
   for (const TrafficPod& pod : pods) {
     for (const ip::Address& address : pod.addresses) {
-      keys[LayoutOf(address.family()).Named("pods")].insert(PodKey(pod.host_index, address));
+      keys[rules::LayoutOf(address.family()).Named("pods")].insert(PodKey(pod.host_index, address));
     }
   }
   return keys;
@@ -489,7 +489,7 @@ void AppendTakeOver(const TrafficReadings& readings, nft::Transaction& transacti
   };
   for (const SetReading& reading : readings.pods) {
     if (reading.set.table != kSpokeTable) continue;
-    for (nft::Set& set : SetsOf(LayoutOf(reading.set.family))) {
+    for (nft::Set& set : SetsOf(rules::LayoutOf(reading.set.family))) {
       if (set.name == reading.set.name) transaction.Add(kSpokeTable, nft::AddSet{std::move(set)});
     }
     seed(reading.set.name, reading.elements, [&](const nft::ElementReading& element) {

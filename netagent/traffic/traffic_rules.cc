@@ -9,7 +9,6 @@
 #include "netagent/claims.h"
 #include "netagent/classes/address_ranges.h"
 #include "netagent/classes/egress_cells.h"
-#include "netagent/classes/packet_match.h"
 #include "netagent/nftables/rule_parts.h"
 #include "netagent/traffic/share_rules.h"
 
@@ -18,6 +17,12 @@ namespace {
 
 using nft::Comparison;
 using nft::VerdictKind;
+using rules::All;
+using rules::Expressions;
+using rules::LayoutOf;
+using rules::LoadAddress;
+using rules::MatchBlock;
+using rules::PacketLayout;
 
 // The most blocks that are compared; more would cost packets that match none of them.
 constexpr size_t kMaxHotBlocks = 3;
@@ -29,6 +34,12 @@ constexpr uint8_t kIpv6 = 10;  // AF_INET6
 constexpr nft::Register kScratch = 12;
 
 constexpr ip::Family kFamilies[] = {ip::Family::kV4, ip::Family::kV6};
+
+nft::Expression Jump(VerdictKind kind, const std::string& chain) {
+  return nft::Verdict{.kind = kind, .chain = chain};
+}
+nft::Expression Accept() { return nft::Verdict{.kind = VerdictKind::kAccept}; }
+nft::Expression Drop() { return nft::Verdict{.kind = VerdictKind::kDrop}; }
 
 // Matches pods' links. "spk" is compared in line; a whole name of 16 bytes would not be.
 Expressions IsPodLink(nft::MetaKey key) {
@@ -93,7 +104,7 @@ class RuleList {
   }
   void Add(std::string_view what, std::initializer_list<Expressions> parts) {
     rules_.push_back({.chain = chain_,
-                      .expressions = Concat(parts),
+                      .expressions = All(parts),
                       .comment = fmt::format("spoke {}/{} {}", chain_, ++number_, what)});
   }
 

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
 

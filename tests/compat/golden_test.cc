@@ -1,12 +1,12 @@
 // Tests that what version 0.1.0 has written is read by the programs as they are now: journals and
 // stores outlive an upgrade, and during one old and new programs talk to each other.
-#include "cni-plugin/agent/wire.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/store/record_codec.h"
+#include "lib/cni_api/wire.h"
 #include "lib/node_api/messages.h"
 #include "lib/os/file.h"
-#include "netagent/cni/cni_messages.h"
+#include "netagent/cni/add_service.h"
 #include "netagent/journal/journal.h"
 #include "proto/spoke/v1/node.pb.h"
 #include "tests/compat/samples.h"
@@ -93,10 +93,11 @@ TEST(Golden, TheAgentTakesWelcomeAndDesiredState) {
 }
 
 TEST(Golden, TheAgentTakesAnAddOfThePlugin) {
-  const auto message = Parsed<v1::CniRequest>("cni_request");
-  EXPECT_EQ(netagent::VerbOf(message), netagent::CniVerb::kAdd);
-  EXPECT_EQ(message.plugin_version(), "0.1.0");
-  const netagent::Assignment request = netagent::AssignmentOf(message).value();
+  const auto message = cni::DecodeRequest(Golden("cni_request"));
+  ASSERT_TRUE(message.has_value());
+  EXPECT_EQ(message->verb, cni::Verb::kAdd);
+  EXPECT_EQ(message->plugin_version, "0.1.0");
+  const netagent::Assignment request = netagent::AssignmentOf(*message).value();
   EXPECT_EQ(request.key, (netagent::AttachmentKey{"c0ffee", "eth0"}));
   EXPECT_EQ(request.pod, (cni::PodReference{"ns", "pod", "uid"}));
   EXPECT_EQ(request.attempt, 7U);
@@ -110,7 +111,7 @@ TEST(Golden, TheAgentTakesAnAddOfThePlugin) {
 TEST(Golden, ThePluginTakesTheAgentsAnswer) {
   const auto response = cni::DecodeResponse(Golden("cni_response"));
   ASSERT_TRUE(response.has_value());
-  EXPECT_EQ(response->outcome, cni::AgentResponse::Outcome::kAttachment);
+  EXPECT_EQ(response->outcome, cni::Response::Outcome::kAttachment);
   EXPECT_EQ(response->attachment, (cni::Attachment{.host_link = "spk1",
                                                    .host_mac = "0e:00:00:00:00:01",
                                                    .pod_mac = "02:00:5e:00:53:01",

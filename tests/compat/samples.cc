@@ -1,8 +1,7 @@
 #include "tests/compat/samples.h"
 
-#include "cni-plugin/agent/wire.h"
+#include "lib/cni_api/wire.h"
 #include "lib/node_api/messages.h"
-#include "netagent/cni/cni_messages.h"
 #include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::compat {
@@ -171,16 +170,12 @@ std::string CniRequestBytes() {
 }
 
 std::string CniResponseBytes() {
-  v1::CniResponse response;
-  v1::CniAttachment& attachment = *response.mutable_attachment();
-  attachment.set_host_link("spk1");
-  attachment.set_host_mac("0e:00:00:00:00:01");
-  attachment.set_pod_mac("02:00:5e:00:53:01");
-  attachment.set_mtu(1400);
-  v1::CniAddress& address = *attachment.add_addresses();
-  address.set_address("10.1.0.5/32");
-  address.set_gateway("169.254.1.1");
-  return response.SerializeAsString();
+  return cni::EncodeResponse({.outcome = cni::Response::Outcome::kAttachment,
+                              .attachment = {.host_link = "spk1",
+                                             .host_mac = "0e:00:00:00:00:01",
+                                             .pod_mac = "02:00:5e:00:53:01",
+                                             .mtu = 1400,
+                                             .addresses = {{"10.1.0.5/32", "169.254.1.1"}}}});
 }
 
 }  // namespace spoke::compat

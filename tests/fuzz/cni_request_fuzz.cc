@@ -11,12 +11,13 @@
 #include "cni-plugin/json/json.h"
 #include "cni-plugin/result.h"
 #include "lib/base/check.h"
+#include "lib/base/utf8.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace {
 
 using spoke::cni::Error;
-using spoke::cni::Request;
+using spoke::cni::Invocation;
 using spoke::cni::Verb;
 
 void CheckError(const Error& error) {
@@ -26,8 +27,8 @@ void CheckError(const Error& error) {
 }
 
 // The agent's decoder takes what the plugin sends.
-void CheckSendable(const Request& request) {
-  Request message = request;
+void CheckSendable(const Invocation& request) {
+  Invocation message = request;
   if (!request.expectations.empty()) message.expected = request.expectations[0].attachment;
   spoke::v1::CniRequest decoded;
   CHECK(decoded.ParseFromString(EncodeRequest(message)), "a request can be decoded");
@@ -61,12 +62,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!request.ok()) {
     CheckError(request.error());
     // What follows is looked at all the same.
-    request = Request();
+    request = Invocation();
     request->verb = Verb::kAdd;
     request->container_id = "a";
     request->ifname = "eth0";
   }
-  CHECK(spoke::cni::IsUtf8(request->ifname), "a name that is accepted can be printed");
+  CHECK(spoke::base::IsUtf8(request->ifname), "a name that is accepted can be printed");
   if (const auto error = ReadConfig(text, *request)) {
     CheckError(*error);
     return 0;

@@ -1,16 +1,16 @@
-// Feeds what the agent may answer the plugin, decoded by the plugin's own codec: never a crash, and
-// what it takes, protobuf takes for the same.
+// Feeds what the agent may answer the plugin, decoded by the codec of both: never a crash, what it
+// takes, protobuf takes for the same, and what it writes it reads again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "cni-plugin/agent/wire.h"
 #include "lib/base/check.h"
+#include "lib/cni_api/wire.h"
 #include "proto/spoke/v1/cni.pb.h"
 
 namespace {
 
-using Outcome = spoke::cni::AgentResponse::Outcome;
+using Outcome = spoke::cni::Response::Outcome;
 
 void CheckAttachment(const spoke::cni::Attachment& ours, const spoke::v1::CniAttachment& theirs) {
   CHECK(ours.host_link == theirs.host_link() && ours.host_mac == theirs.host_mac(), "host end");
@@ -29,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);
   const auto ours = spoke::cni::DecodeResponse(bytes);
   if (!ours) return 0;
+  CHECK(spoke::cni::DecodeResponse(EncodeResponse(*ours)) == *ours,
+        "what is written is read again");
   spoke::v1::CniResponse theirs;
   CHECK(theirs.ParseFromString(bytes), "what the plugin takes, protobuf takes");
   CHECK(static_cast<int>(theirs.outcome_case()) == static_cast<int>(ours->outcome),

@@ -8,16 +8,13 @@
 #include <span>
 
 #include "lib/base/check.h"
-#include "lib/netlink/address.h"
 #include "lib/netlink/conntrack.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/neighbour.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/queueing/filter.h"
 #include "lib/netlink/queueing/htb.h"
 #include "lib/netlink/queueing/qdisc.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
 
 namespace {
 

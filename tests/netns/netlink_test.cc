@@ -11,11 +11,9 @@
 #include <vector>
 
 #include "fmt/core.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netlink {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/socket.h"
 #include "tests/support/netns_fixture.h"
 
 namespace spoke::netns {

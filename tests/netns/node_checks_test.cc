@@ -1,7 +1,6 @@
 // Tests of what this machine's kernel says to the node checks: its features, devices and rules of
 // others.
 #include "gmock/gmock.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/socket.h"
 #include "lib/nft/connection.h"

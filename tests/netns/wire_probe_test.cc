@@ -9,11 +9,9 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "netagent/verification/packet_wire_probe.h"
 #include "tests/netns/links/node_world.h"
 

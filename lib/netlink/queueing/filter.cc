@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "fmt/core.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netlink {
 namespace {

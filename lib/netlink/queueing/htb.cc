@@ -10,9 +10,9 @@
 #include <optional>
 
 #include "fmt/core.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
 #include "lib/netlink/queueing/qdisc.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netlink {
 namespace {

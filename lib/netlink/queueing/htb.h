@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 
 namespace spoke::netlink {

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "fmt/core.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/message.h"
+#include "lib/netlink/socket.h"
 
 namespace spoke::netlink {
 namespace {

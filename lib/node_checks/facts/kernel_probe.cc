@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/queueing/filter.h"
 #include "lib/netlink/queueing/htb.h"

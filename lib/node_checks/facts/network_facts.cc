@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/netlink/address.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/socket.h"
 #include "lib/nft/firewall_dump.h"
 #include "lib/node_checks/facts/legacy_filter.h"

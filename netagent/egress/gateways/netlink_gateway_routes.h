@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 #include "netagent/egress/gateways/gateway_routes.h"
 

@@ -11,11 +11,11 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/queueing/filter.h"
 #include "lib/netlink/queueing/htb.h"
 #include "lib/netlink/queueing/qdisc.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/shaping/queues/shape_programs.h"
 

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "lib/base/status.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/queueing/filter.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/shaping/queues/queue_device.h"
 #include "netagent/shaping/queues/shape_programs.h"

@@ -20,7 +20,6 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/netlink/conntrack.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/socket.h"
 #include "netagent/connections/netlink_conntrack_table.h"
 #include "nlohmann/json.hpp"

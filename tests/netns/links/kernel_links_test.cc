@@ -17,11 +17,9 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "lib/os/file.h"
 #include "netagent/claims.h"
 #include "netagent/node/node_setup.h"

@@ -14,13 +14,10 @@
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/queueing/qdisc.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/links/kernel_links.h"
 #include "netagent/links/link_requests.h"

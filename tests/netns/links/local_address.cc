@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "lib/ip/prefix.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
 
 namespace spoke::netagent {
 

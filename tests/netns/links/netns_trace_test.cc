@@ -1,6 +1,4 @@
 // Tests of how a pod's network namespace is known again, and known to be gone.
-#include "netagent/links/netns_trace.h"
-
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -51,38 +49,38 @@ class NetnsTraceTest : public testing_support::NetnsTest {
 TEST_F(NetnsTraceTest, ANamespaceIsThereAsLongAsItsPathLeadsToIt) {
   const os::UniqueFd pod = testing_support::NewNetns();
   Mount(pod.get());
-  const NetnsTrace before = TraceNetns(path_, pod.get());
-  EXPECT_NE(before, NetnsTrace());
-  EXPECT_EQ(LookAtNetns(path_).value(), before);
-  EXPECT_EQ(IsNetnsGone(before, LookAtNetns(path_)).value(), false);
+  const netns::Trace before = netns::TraceOf(path_, pod.get());
+  EXPECT_NE(before, netns::Trace());
+  EXPECT_EQ(netns::LookAt(path_).value(), before);
+  EXPECT_EQ(IsNetnsGone(before, netns::LookAt(path_)).value(), false);
   Unmount();
-  EXPECT_EQ(IsNetnsGone(before, LookAtNetns(path_)).value(), true);
+  EXPECT_EQ(IsNetnsGone(before, netns::LookAt(path_)).value(), true);
   const os::UniqueFd next = testing_support::NewNetns();
   Mount(next.get());
-  EXPECT_EQ(IsNetnsGone(before, LookAtNetns(path_)).value(), true) << "it is another one";
+  EXPECT_EQ(IsNetnsGone(before, netns::LookAt(path_)).value(), true) << "it is another one";
 }
 
 TEST_F(NetnsTraceTest, APathThatDoesNotLeadToThePodLeavesNoTrace) {
   const os::UniqueFd pod = testing_support::NewNetns();
-  EXPECT_EQ(TraceNetns(path_, pod.get()), NetnsTrace()) << "nothing is there";
+  EXPECT_EQ(netns::TraceOf(path_, pod.get()), netns::Trace()) << "nothing is there";
   const os::UniqueFd other = testing_support::NewNetns();
   Mount(other.get());
-  EXPECT_EQ(TraceNetns(path_, pod.get()), NetnsTrace()) << "another namespace";
-  EXPECT_EQ(TraceNetns("", pod.get()), NetnsTrace());
-  EXPECT_EQ(TraceNetns("pod", pod.get()), NetnsTrace());
+  EXPECT_EQ(netns::TraceOf(path_, pod.get()), netns::Trace()) << "another namespace";
+  EXPECT_EQ(netns::TraceOf("", pod.get()), netns::Trace());
+  EXPECT_EQ(netns::TraceOf("pod", pod.get()), netns::Trace());
 }
 
 TEST_F(NetnsTraceTest, AMountThatIsNotSeenIsNoProof) {
   const os::UniqueFd pod = testing_support::NewNetns();
   Mount(pod.get());
-  const NetnsTrace before = TraceNetns(path_, pod.get());
+  const netns::Trace before = netns::TraceOf(path_, pod.get());
   // This is as in a container to which the mount does not come: the file is there, and nothing on
   // it.
   ASSERT_EQ(::umount2(path_.c_str(), MNT_DETACH), 0);
-  EXPECT_FALSE(IsNetnsGone(before, LookAtNetns(path_)).ok());
+  EXPECT_FALSE(IsNetnsGone(before, netns::LookAt(path_)).ok());
   // This is as in one that has another directory there, or none.
-  EXPECT_FALSE(IsNetnsGone(before, LookAtNetns("/proc/pod")).ok());
-  EXPECT_FALSE(IsNetnsGone(before, LookAtNetns(dir_.File("none/pod"))).ok());
+  EXPECT_FALSE(IsNetnsGone(before, netns::LookAt("/proc/pod")).ok());
+  EXPECT_FALSE(IsNetnsGone(before, netns::LookAt(dir_.File("none/pod"))).ok());
 }
 
 TEST_F(NetnsTraceTest, NoTwoNamespacesHaveOneCookie) {

@@ -10,12 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "netagent/claims.h"
 #include "netagent/links/kernel_links.h"
 #include "tests/netns/links/node_world.h"

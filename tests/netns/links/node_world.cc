@@ -16,13 +16,10 @@
 #include "absl/time/time.h"
 #include "fmt/core.h"
 #include "lib/ip/socket_address.h"
-#include "lib/netlink/address.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
+#include "lib/netlink/network_layer.h"
 #include "lib/netlink/queueing/qdisc.h"
-#include "lib/netlink/route.h"
-#include "lib/netlink/rule.h"
+#include "lib/netlink/socket.h"
 #include "netagent/node/node_setup.h"
 
 namespace spoke::netagent {

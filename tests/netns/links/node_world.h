@@ -9,7 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "gtest/gtest.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 #include "lib/netlink/socket.h"
 #include "lib/netns/netns.h"
 #include "lib/os/unique_fd.h"

@@ -6,10 +6,9 @@
 #include <optional>
 
 #include "fmt/core.h"
-#include "lib/netlink/exchange.h"
 #include "lib/netlink/link.h"
-#include "lib/netlink/neighbour.h"
-#include "lib/netlink/route.h"
+#include "lib/netlink/network_layer.h"
+#include "lib/netlink/socket.h"
 #include "lib/os/clock.h"
 #include "netagent/attach/repairer.h"
 #include "netagent/claims.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/netlink/conntrack.h"
-#include "lib/netlink/exchange.h"
+#include "lib/netlink/socket.h"
 #include "netagent/connections/netlink_conntrack_table.h"
 #include "netagent/connections/testing/conntrack_table_contract.h"
 #include "tests/netns/traffic/tracked_connections.h"

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lib/netlink/neighbour.h"
+#include "lib/netlink/network_layer.h"
 #include "netagent/claims.h"
 #include "tests/netns/traffic/hostile_world.h"
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "lib/ip/address.h"
-#include "lib/netlink/request.h"
+#include "lib/netlink/message.h"
 
 namespace spoke::testing_support {
 

@@ -1,8 +1,9 @@
-#include "cni-plugin/agent/wire.h"
+#include "lib/cni_api/wire.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "cni-plugin/json/json.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::cni {
 namespace {
@@ -65,7 +66,7 @@ std::string Encode(const InternetOptions& internet) {
   std::string out;
   PutNumber(1, internet.ingress.count(), out);
   PutNumber(2, internet.egress.count(), out);
-  // A weight of 1 is what the agent takes where none is said.
+  // A weight of 1 is what is read where none is said.
   PutNumber(3, internet.weight == 1 ? 0 : internet.weight, out);
   return out;
 }
@@ -97,7 +98,22 @@ std::string Encode(const Attachment& attachment) {
   return out;
 }
 
-// ---- Reading.
+std::string Encode(const AttachmentRef& ref) {
+  std::string out;
+  PutText(1, ref.container_id, out);
+  PutText(2, ref.ifname, out);
+  return out;
+}
+
+std::string Encode(const Error& error) {
+  std::string out;
+  PutNumber(1, error.code, out);
+  PutText(2, error.message, out);
+  PutText(3, error.details, out);
+  return out;
+}
+
+// ---- Reading. A message that comes twice is merged, and of a number or text the last one counts.
 
 struct Field {
   uint32_t number = 0;
@@ -157,7 +173,7 @@ bool TakeField(std::string_view& in, Field& field) {
 
 bool ReadText(const Field& field, std::string& text) {
   text = field.bytes;
-  return IsUtf8(field.bytes);
+  return base::IsUtf8(field.bytes);
 }
 
 bool ReadNothing(const Field& /*field*/) { return true; }
@@ -170,6 +186,53 @@ bool ReadFields(std::string_view in, Read read) {
     if (!TakeField(in, field) || !read(field)) return false;
   }
   return true;
+}
+
+bool ReadPod(std::string_view in, PodReference& pod) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsBytes(1)) return ReadText(field, pod.pod_namespace);
+    if (field.IsBytes(2)) return ReadText(field, pod.name);
+    if (field.IsBytes(3)) return ReadText(field, pod.uid);
+    return true;
+  });
+}
+
+bool ReadBandwidth(std::string_view in, Bandwidth& bandwidth) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsNumber(1)) bandwidth.ingress_rate = units::BitRate(field.value);
+    if (field.IsNumber(2)) bandwidth.ingress_burst = units::BitCount(field.value);
+    if (field.IsNumber(3)) bandwidth.egress_rate = units::BitRate(field.value);
+    if (field.IsNumber(4)) bandwidth.egress_burst = units::BitCount(field.value);
+    return true;
+  });
+}
+
+bool ReadInternet(std::string_view in, InternetOptions& internet) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsNumber(1)) internet.ingress = units::BitRate(field.value);
+    if (field.IsNumber(2)) internet.egress = units::BitRate(field.value);
+    if (field.IsNumber(3)) internet.weight = std::max(static_cast<uint32_t>(field.value), 1U);
+    return true;
+  });
+}
+
+bool ReadOptions(std::string_view in, Options& options) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsBytes(1)) return ReadText(field, options.mac);
+    if (field.IsBytes(2)) return ReadText(field, options.addresses.emplace_back());
+    if (field.IsNumber(3)) options.mtu = static_cast<uint32_t>(field.value);
+    if (field.IsBytes(4)) return ReadBandwidth(field.bytes, options.bandwidth);
+    if (field.IsBytes(5)) return ReadInternet(field.bytes, options.internet);
+    return true;
+  });
+}
+
+bool ReadRef(std::string_view in, AttachmentRef& ref) {
+  return ReadFields(in, [&](const Field& field) {
+    if (field.IsBytes(1)) return ReadText(field, ref.container_id);
+    if (field.IsBytes(2)) return ReadText(field, ref.ifname);
+    return true;
+  });
 }
 
 bool ReadAddress(std::string_view in, PodAddress& address) {
@@ -212,27 +275,62 @@ std::string EncodeRequest(const Request& request) {
   PutIfAny(5, Encode(request.pod), out);
   PutNumber(6, static_cast<uint64_t>(request.deadline_monotonic_ms), out);
   PutNumber(7, request.attempt, out);
-  if (IsUtf8(request.netns)) PutText(8, request.netns, out);
+  if (base::IsUtf8(request.netns)) PutText(8, request.netns, out);
   PutText(9, request.trace_parent, out);
   PutIfAny(10, Encode(request.options), out);
   if (request.expected) PutMessage(11, Encode(*request.expected), out);
   for (const AttachmentRef& ref : request.valid.value_or(std::vector<AttachmentRef>())) {
-    std::string bytes;
-    PutText(1, ref.container_id, bytes);
-    PutText(2, ref.ifname, bytes);
-    PutMessage(12, bytes, out);
+    PutMessage(12, Encode(ref), out);
   }
   PutText(13, request.plugin_version, out);
   return out;
 }
 
-std::optional<AgentResponse> DecodeResponse(std::string_view bytes) {
-  using Outcome = AgentResponse::Outcome;
-  AgentResponse response;
+std::optional<Request> DecodeRequest(std::string_view bytes) {
+  Request request;
+  const bool whole = ReadFields(bytes, [&](const Field& field) {
+    if (field.IsNumber(1)) request.verb = static_cast<Verb>(field.value);
+    if (field.IsBytes(2)) return ReadText(field, request.container_id);
+    if (field.IsBytes(3)) return ReadText(field, request.ifname);
+    if (field.IsBytes(4)) return ReadText(field, request.network_name);
+    if (field.IsBytes(5)) return ReadPod(field.bytes, request.pod);
+    if (field.IsNumber(6)) request.deadline_monotonic_ms = static_cast<int64_t>(field.value);
+    if (field.IsNumber(7)) request.attempt = field.value;
+    if (field.IsBytes(8)) return ReadText(field, request.netns);
+    if (field.IsBytes(9)) return ReadText(field, request.trace_parent);
+    if (field.IsBytes(10)) return ReadOptions(field.bytes, request.options);
+    if (field.IsBytes(11)) {
+      if (!request.expected) request.expected.emplace();
+      return ReadAttachment(field.bytes, *request.expected);
+    }
+    if (field.IsBytes(12)) {
+      if (!request.valid) request.valid.emplace();
+      return ReadRef(field.bytes, request.valid->emplace_back());
+    }
+    if (field.IsBytes(13)) return ReadText(field, request.plugin_version);
+    return true;
+  });
+  if (!whole) return std::nullopt;
+  return request;
+}
+
+std::string EncodeResponse(const Response& response) {
+  using Outcome = Response::Outcome;
+  std::string out;
+  out.reserve(256);  // Most responses are smaller.
+  if (response.outcome == Outcome::kAttachment) PutMessage(1, Encode(response.attachment), out);
+  if (response.outcome == Outcome::kError) PutMessage(2, Encode(response.error), out);
+  if (response.outcome == Outcome::kDone) PutMessage(3, "", out);
+  return out;
+}
+
+std::optional<Response> DecodeResponse(std::string_view bytes) {
+  using Outcome = Response::Outcome;
+  Response response;
   // This is a oneof: the last outcome counts, and one that comes twice is merged.
   const auto choose = [&](Outcome outcome) {
     if (response.outcome == outcome) return;
-    response = AgentResponse{.outcome = outcome, .attachment = {}, .error = {}};
+    response = Response{.outcome = outcome};
     response.error.code = 0;
   };
   const bool whole = ReadFields(bytes, [&](const Field& field) {

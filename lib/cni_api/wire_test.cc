@@ -1,5 +1,5 @@
 // Tests of the codec against protobuf's own, field by field.
-#include "cni-plugin/agent/wire.h"
+#include "lib/cni_api/wire.h"
 
 #include "gtest/gtest.h"
 #include "proto/spoke/v1/cni.pb.h"
@@ -98,6 +98,74 @@ TEST(EncodeRequest, VerbsHaveTheNumbersOfTheProtocol) {
   EXPECT_EQ(static_cast<int>(Verb::kStatus), v1::CniRequest::VERB_STATUS);
 }
 
+TEST(DecodeRequest, ReadsEachFieldThatIsWritten) {
+  EXPECT_EQ(DecodeRequest(EncodeRequest(FullRequest())), FullRequest());
+  EXPECT_EQ(DecodeRequest(""), Request());
+}
+
+TEST(DecodeRequest, SaysAVerbThatOnlyANewerPluginKnows) {
+  EXPECT_EQ(DecodeRequest("\x08\x85\x02")->verb, static_cast<Verb>(261));
+}
+
+TEST(DecodeRequest, AWeightOfNothingIsOne) {
+  v1::CniRequest request;
+  request.mutable_options()->mutable_internet()->set_ingress(5);
+  EXPECT_EQ(DecodeRequest(request.SerializeAsString())->options.internet.weight, 1U);
+  EXPECT_EQ(DecodeRequest("\x52\x04\x2A\x02\x18" + std::string(1, '\0'))->options.internet.weight,
+            1U);
+}
+
+TEST(DecodeRequest, RefusesTextThatIsNotUtf8AndWhatIsCutOff) {
+  for (const std::string& bytes :
+       {std::string("\x12\x01\xFF"), std::string("\x2A\x03\x0A\x01\xFF"),
+        std::string("\x52\x03\x12\x01\xFF"), std::string("\x62\x05\x0A\x01"),
+        std::string("\x5A\x02\x2A\x05"), std::string("\x52\x02\x22\x01")}) {
+    EXPECT_FALSE(DecodeRequest(bytes)) << testing::PrintToString(bytes);
+  }
+  const std::string whole = EncodeRequest(FullRequest());
+  EXPECT_FALSE(DecodeRequest(whole.substr(0, whole.size() - 1)));
+}
+
+TEST(DecodeRequest, AMessageThatComesTwiceIsMerged) {
+  v1::CniRequest first;
+  first.mutable_options()->add_addresses("a");
+  first.mutable_expected()->set_mtu(1);
+  v1::CniRequest second;
+  second.mutable_options()->add_addresses("b");
+  second.mutable_expected()->set_host_link("spk1");
+  const auto merged = DecodeRequest(first.SerializeAsString() + second.SerializeAsString());
+  EXPECT_EQ(merged->options.addresses, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(merged->expected->mtu, 1U);
+  EXPECT_EQ(merged->expected->host_link, "spk1");
+}
+
+TEST(EncodeResponse, ProtobufReadsEachField) {
+  const auto parsed = [](const Response& response) {
+    v1::CniResponse message;
+    EXPECT_TRUE(message.ParseFromString(EncodeResponse(response)));
+    return message;
+  };
+  v1::CniResponse want;
+  want.mutable_attachment()->set_host_link("spk1");
+  want.mutable_attachment()->set_host_mac("h");
+  want.mutable_attachment()->set_pod_mac("p");
+  want.mutable_attachment()->set_mtu(UINT32_MAX);
+  want.mutable_attachment()->add_addresses()->set_address("10.1.0.5/32");
+  want.mutable_attachment()->mutable_addresses(0)->set_gateway("169.254.1.1");
+  const Attachment attachment{"spk1", "h", "p", UINT32_MAX, {{"10.1.0.5/32", "169.254.1.1"}}};
+  EXPECT_EQ(parsed({.outcome = Response::Outcome::kAttachment, .attachment = attachment})
+                .SerializeAsString(),
+            want.SerializeAsString());
+  want.mutable_error()->set_code(11);
+  want.mutable_error()->set_message("m");
+  want.mutable_error()->set_details("d");
+  EXPECT_EQ(
+      parsed({.outcome = Response::Outcome::kError, .error = {11, "m", "d"}}).SerializeAsString(),
+      want.SerializeAsString());
+  EXPECT_TRUE(parsed({.outcome = Response::Outcome::kDone}).has_done());
+  EXPECT_EQ(EncodeResponse({}), "");
+}
+
 TEST(DecodeResponse, ReadsWhatProtobufWrites) {
   v1::CniResponse response;
   v1::CniAttachment& attachment = *response.mutable_attachment();
@@ -110,7 +178,7 @@ TEST(DecodeResponse, ReadsWhatProtobufWrites) {
   attachment.add_addresses();
   auto decoded = DecodeResponse(response.SerializeAsString());
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->outcome, AgentResponse::Outcome::kAttachment);
+  EXPECT_EQ(decoded->outcome, Response::Outcome::kAttachment);
   EXPECT_EQ(decoded->attachment,
             (Attachment{"spk1", "h", "p", UINT32_MAX, {{"10.1.0.5/32", "169.254.1.1"}, {}}}));
 
@@ -119,15 +187,15 @@ TEST(DecodeResponse, ReadsWhatProtobufWrites) {
   response.mutable_error()->set_details("d");
   decoded = DecodeResponse(response.SerializeAsString());
   ASSERT_TRUE(decoded);
-  EXPECT_EQ(decoded->outcome, AgentResponse::Outcome::kError);
+  EXPECT_EQ(decoded->outcome, Response::Outcome::kError);
   EXPECT_EQ(decoded->error, (Error{11, "m", "d"}));
 
   response.mutable_error()->Clear();  // An error without a code has code 0, not our default.
   EXPECT_EQ(DecodeResponse(response.SerializeAsString())->error.code, 0U);
 
   response.mutable_done();
-  EXPECT_EQ(DecodeResponse(response.SerializeAsString())->outcome, AgentResponse::Outcome::kDone);
-  EXPECT_EQ(DecodeResponse("")->outcome, AgentResponse::Outcome::kNone);
+  EXPECT_EQ(DecodeResponse(response.SerializeAsString())->outcome, Response::Outcome::kDone);
+  EXPECT_EQ(DecodeResponse("")->outcome, Response::Outcome::kNone);
 }
 
 TEST(DecodeResponse, PassesOverFieldsOfLaterReleases) {
@@ -139,7 +207,7 @@ TEST(DecodeResponse, PassesOverFieldsOfLaterReleases) {
         std::string("\x08\x01")}) {  // The last one is a known field of another type.
     const auto decoded = DecodeResponse(unknown + std::string("\x1A\x00", 2));
     ASSERT_TRUE(decoded);
-    EXPECT_EQ(decoded->outcome, AgentResponse::Outcome::kDone);
+    EXPECT_EQ(decoded->outcome, Response::Outcome::kDone);
   }
 }
 

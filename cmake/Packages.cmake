@@ -18,12 +18,15 @@ install(FILES conf/netagent.yaml DESTINATION share/doc/spoke-netagent/examples
         COMPONENT spoke-netagent)
 
 install(TARGETS spoke-ipam-server RUNTIME DESTINATION bin COMPONENT spoke-ipam-server)
-install(FILES conf/systemd/spoke-ipam-server.service DESTINATION ${unit_folder}
-        COMPONENT spoke-ipam-server)
+# Beside the server's unit that of a member of its etcd, which nobody enables but an administrator.
+install(FILES conf/systemd/spoke-ipam-server.service conf/systemd/spoke-etcd.service
+        DESTINATION ${unit_folder} COMPONENT spoke-ipam-server)
 install(FILES conf/systemd/spoke-ipam-server.tmpfiles DESTINATION lib/tmpfiles.d
         RENAME spoke-ipam-server.conf COMPONENT spoke-ipam-server)
-install(FILES conf/ipam-server.yaml conf/ipam-server-azure.yaml
+install(FILES conf/ipam-server.yaml conf/ipam-server-azure.yaml conf/ipam-server-etcd.yaml
         DESTINATION share/doc/spoke-ipam-server/examples COMPONENT spoke-ipam-server)
+install(PROGRAMS scripts/etcd_files.sh DESTINATION share/doc/spoke-ipam-server/examples
+        COMPONENT spoke-ipam-server)
 install(DIRECTORY conf/policies DESTINATION share/doc/spoke-ipam-server/examples
         COMPONENT spoke-ipam-server)
 
@@ -75,16 +78,17 @@ set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 
-# debian_package(<component> DESCRIPTION ... [SHLIBDEPS] [DEPENDS ...] [RECOMMENDS ...]): with the
-# maintainer scripts in conf/debian/<component>, if it has any.
+# debian_package(<component> DESCRIPTION ... [SHLIBDEPS] [DEPENDS ...] [RECOMMENDS ...] [SUGGESTS
+# ...]): with the maintainer scripts in conf/debian/<component>, if it has any.
 macro(debian_package component)
-  cmake_parse_arguments(ARG "SHLIBDEPS" "DESCRIPTION;DEPENDS;RECOMMENDS" "" ${ARGN})
+  cmake_parse_arguments(ARG "SHLIBDEPS" "DESCRIPTION;DEPENDS;RECOMMENDS;SUGGESTS" "" ${ARGN})
   string(TOUPPER ${component} upper)
   set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${component})
   set(CPACK_COMPONENT_${upper}_DESCRIPTION "${ARG_DESCRIPTION}")
   set(CPACK_DEBIAN_${upper}_PACKAGE_SHLIBDEPS ${ARG_SHLIBDEPS})
   set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${ARG_DEPENDS}")
   set(CPACK_DEBIAN_${upper}_PACKAGE_RECOMMENDS "${ARG_RECOMMENDS}")
+  set(CPACK_DEBIAN_${upper}_PACKAGE_SUGGESTS "${ARG_SUGGESTS}")
   foreach(file conffiles postinst prerm postrm)
     if(EXISTS ${PROJECT_SOURCE_DIR}/conf/debian/${component}/${file})
       list(APPEND CPACK_DEBIAN_${upper}_PACKAGE_CONTROL_EXTRA
@@ -106,7 +110,8 @@ debian_package(spoke-ipam-server SHLIBDEPS
   DESCRIPTION "Spoke's server
  Decides which node has which pod addresses, and compiles policy for the nodes."
   DEPENDS "adduser, init-system-helpers (>= 1.54~), ca-certificates"
-  RECOMMENDS "spokectl")
+  RECOMMENDS "spokectl"
+  SUGGESTS "etcd-server, openssl")
 debian_package(spokectl SHLIBDEPS
   DESCRIPTION "Command line of Spoke for operators
  Shows and changes addresses, pools and policy by asking spoke-ipam-server.")

@@ -74,7 +74,8 @@ absl::Status ServeFromEtcd(ServerConfig config, const os::SignalWaiter& signals,
                             .health = health,
                             .signals = signals,
                             .log = log,
-                            .margin = [&store = *led.store] { return store.LeadershipMargin(); }});
+                            .margin = [&store = *led.store] { return store.LeadershipMargin(); },
+                            .trouble = [&store = *led.store] { return store.Trouble(); }});
 }
 
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {

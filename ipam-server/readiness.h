@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "lib/daemon/served_health.h"
 
@@ -24,10 +25,12 @@ class Readiness {
   // told next. Borrows `server`, which must live until nobody tells anything any more.
   void ShowOn(grpc::Server& server, std::string service);
 
-  // Tells whether the store takes writes; from the first call on the server may be ready.
-  void SetWritable(bool writable);
-  // Tells whether this server surely leads; it does until it is told otherwise.
-  void SetLeading(bool leading);
+  // Tells why the store takes no writes; OK: it does. From the first call on the server may be
+  // ready.
+  void SetWritable(absl::Status why_not);
+  // Tells why this server may lead no more, as etcd says it; OK: it surely leads, and does until it
+  // is told otherwise.
+  void SetLeading(absl::Status why_not);
 
  private:
   void Say() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -35,8 +38,8 @@ class Readiness {
   daemon::ServedHealth& health_;
   absl::Mutex mutex_;
   std::vector<std::pair<grpc::Server*, std::string>> shown_ ABSL_GUARDED_BY(mutex_);
-  bool writable_ ABSL_GUARDED_BY(mutex_) = true;
-  bool leading_ ABSL_GUARDED_BY(mutex_) = true;
+  absl::Status not_writable_ ABSL_GUARDED_BY(mutex_);
+  absl::Status not_leading_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace spoke::ipam

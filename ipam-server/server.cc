@@ -242,8 +242,44 @@ struct Running {
   Revocations& revocations;
 };
 
+// Tells whether this server surely leads, and if not, what etcd says.
+class LeadingWatch {
+ public:
+  LeadingWatch(const ServerEdges& edges, Readiness& readiness, telemetry::Log& log)
+      : edges_(edges), readiness_(readiness), log_(log) {}
+
+  void Look(int64_t now_ms) {
+    if (edges_.margin() > absl::ZeroDuration()) {
+      if (!told_.ok()) log_.Info("leadership_renewed", {});
+      told_ = absl::OkStatus();
+    } else if (absl::Status why = Why();
+               why.code() != told_.code() || now_ms >= told_ms_ + kTellAgainMs) {
+      // The words for one reason may differ from look to look, as members answer.
+      told_ = std::move(why);
+      told_ms_ = now_ms;
+      log_.Warn("leadership_not_renewed", {{"error", told_}});
+    }
+    readiness_.SetLeading(told_);
+  }
+
+ private:
+  absl::Status Why() const {
+    absl::Status why = edges_.trouble();
+    if (!why.ok()) return why;
+    return absl::UnavailableError("etcd has not answered in time, or this server stood still");
+  }
+
+  static constexpr int64_t kTellAgainMs = 60'000;
+
+  const ServerEdges& edges_;
+  Readiness& readiness_;
+  telemetry::Log& log_;
+  absl::Status told_;  // OK: it leads.
+  int64_t told_ms_ = 0;
+};
+
 void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {
-  parts.readiness.SetWritable(true);
+  parts.readiness.SetWritable(absl::OkStatus());
   std::thread loop_thread([&] {
     ::prctl(PR_SET_NAME, "fleet-loop");
     parts.loop.Run();
@@ -252,9 +288,10 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   parts.history.Start();
   parts.budgets.Start(parts.streams, parts.events);
   const os::UniqueFd signals = edges.signals.Descriptor();
+  LeadingWatch leading(edges, parts.readiness, parts.events);
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
   for (int turn = 1; ::poll(&signal, 1, kMarginPeriodMs) <= 0; ++turn) {
-    parts.readiness.SetLeading(edges.margin() > absl::ZeroDuration());
+    leading.Look(os::MonotonicMs());
     if (turn % kTurnsForCertificates == 0) parts.revocations.CutEnded();
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
@@ -297,20 +334,22 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
           {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
           AnswersTo(mailbox)));
   Background background;
-  FleetLoop loop(settings, std::move(loaded),
-                 {.store = store,
-                  .agents = streams,
-                  .cloud = *cloud,
-                  .mailbox = mailbox,
-                  .clock = clock,
-                  .log = events,
-                  .metrics = &server_metrics,
-                  .witness = &keys.witness,
-                  .background = &background,
-                  .heartbeat = &edges.health.heartbeat(kLoopHeartbeat),
-                  .on_objects = TellTeamsAndBudgets(traffic, budgets),
-                  .on_node_gone = [&with](const NodeKey& node) { with.budgets.OnNodeGone(node); },
-                  .on_writable = [&with](bool writable) { with.readiness.SetWritable(writable); }});
+  FleetLoop loop(
+      settings, std::move(loaded),
+      {.store = store,
+       .agents = streams,
+       .cloud = *cloud,
+       .mailbox = mailbox,
+       .clock = clock,
+       .log = events,
+       .metrics = &server_metrics,
+       .witness = &keys.witness,
+       .background = &background,
+       .heartbeat = &edges.health.heartbeat(kLoopHeartbeat),
+       .on_objects = TellTeamsAndBudgets(traffic, budgets),
+       .on_node_gone = [&with](const NodeKey& node) { with.budgets.OnNodeGone(node); },
+       .on_writable =
+           [&with](const absl::Status& why_not) { with.readiness.SetWritable(why_not); }});
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
       {.streams = streams,

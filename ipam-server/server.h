@@ -27,6 +27,8 @@ struct ServerEdges {
   telemetry::Log& log;
   // For how long no other server can lead, from now on; without etcd, for ever.
   std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); };
+  // What etcd says when it refuses this server; OK: it does not, or there is none.
+  std::function<absl::Status()> trouble = [] { return absl::OkStatus(); };
 };
 
 // Serves from the store, and returns OK after a signal. While the margin is not above zero, agents

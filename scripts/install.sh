@@ -150,6 +150,7 @@ stage_image() {
   mkdir -p "$stage/etc/spoke/tls"
   if [[ $role == server ]]; then
     install -D -m 0644 "$here/conf/systemd/$daemon.tmpfiles" "$stage$tmpfiles/$daemon.conf"
+    install -D -m 0644 "$here/conf/systemd/spoke-etcd.service" "$stage$units/spoke-etcd.service"
     return
   fi
   mkdir -p "$stage/etc/cni/net.d"

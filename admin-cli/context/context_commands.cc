@@ -108,7 +108,7 @@ Command SetCommand(const Parameter& name) {
           .description =
               "Options that are not given stay as they are. spokectl login makes all of it by "
               "itself.",
-          .examples = {"spokectl context set prod --at spoke-a:7446 --at spoke-b:7446 --ca "
+          .examples = {"spokectl context set prod --at spoke-a:7447 --at spoke-b:7447 --ca "
                        "/etc/spoke/ca.pem --certificate ~/alice.pem --key ~/alice.key",
                        "spokectl context set here --at unix:/run/spoke/ipam-admin.sock"},
           .positionals = {name},

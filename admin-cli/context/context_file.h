@@ -4,7 +4,7 @@
 //   current: prod
 //   contexts:
 //     prod:
-//       servers: ["spoke-a.example.org:7446", "spoke-b.example.org:7446"]
+//       servers: ["spoke-a.example.org:7447", "spoke-b.example.org:7447"]
 //       ca: prod-ca.pem            # files beside this one, or absolute paths
 //       certificate: prod.pem
 //       key: prod.key

@@ -31,7 +31,7 @@ struct Places {
   Context context = {};     // As it is so far.
 };
 
-// Returns "spoke-a:7445" for "spoke-a:7446".
+// Returns "spoke-a:7445" for "spoke-a:7447".
 std::string EnrollAddressOf(const std::string& server) {
   return server.substr(0, server.rfind(':') + 1) + kEnrollPort;
 }
@@ -188,7 +188,7 @@ Command LoginCommand() {
           "nobody lends its own rights.",
       .examples =
           {"kubectl create token alice --audience spoke-operators | spokectl login --context prod "
-           "--at spoke-a:7446 --at spoke-b:7446 --ca ca.pem",
+           "--at spoke-a:7447 --at spoke-b:7447 --ca ca.pem",
            "kubectl create token alice --audience spoke-operators | spokectl login"},
       .options = {{.name = "token-file",
                    .value = "FILE",

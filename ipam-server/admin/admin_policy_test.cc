@@ -56,6 +56,12 @@ TEST_F(AdminTest, AgentsAreAskedToVerifyPolicy) {
   EXPECT_TRUE(answers[0].probes(0).reached());
   EXPECT_EQ(answers[0].probes(1).target(), "10.32.0.1");
   EXPECT_FALSE(answers[0].probes(1).reached());
+  v1::ListOperatorLogResponse log;
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::ListOperatorLog, v1::ListOperatorLogRequest(), log).ok());
+  ASSERT_EQ(log.records_size(), 2) << "what was refused is on no record";
+  EXPECT_EQ(log.records(0).method(), "VerifyPolicy");
+  EXPECT_EQ(log.records(0).what(), "1 nodes try 2 targets");
 }
 
 TEST_F(AdminTest, AHeldPolicyIsSeenAndGoesOnWhenAnOperatorSaysSo) {

@@ -165,6 +165,9 @@ class AdminService final : public v1::AdminService::Service {
   // Also records what `summary` says by the time `change` has been made, in the same commit and in
   // the log (operator_change). Errors: also as CallerOf().
   absl::Status Do(const Context& context, ChangeSummary& summary, LoopChange change);
+  // Records a call that changes nothing, and does something with what there is. Errors: as Do(),
+  // but for kUnavailable and kDeadlineExceeded, which are a warning (operator_deed_not_stored).
+  absl::Status KeepDeed(const Context& context, ChangeSummary& summary);
   // A change that does not go through the loop: its record, to be written in the same commit, and
   // said by LogChange() once that has succeeded.
   struct PreparedRecord {

@@ -401,6 +401,27 @@ TEST_F(AdminTest, ABackupIsAWholeStore) {
   EXPECT_THAT(data, HasSubstr("node/node1/vm-1"));
 }
 
+// Whoever has a backup has everything, so it is known who has taken one; and in the copy itself.
+TEST_F(AdminTest, ABackupIsOnRecord) {
+  grpc::ClientContext context;
+  const auto reader = admin_stub_->Backup(&context, v1::BackupRequest());
+  std::string data;
+  v1::BackupResponse piece;
+  while (reader->Read(&piece)) data += piece.data();
+  ASSERT_TRUE(reader->Finish().ok());
+  v1::ListOperatorLogResponse log;
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::ListOperatorLog, v1::ListOperatorLogRequest(), log).ok());
+  ASSERT_EQ(log.records_size(), 1);
+  EXPECT_EQ(log.records(0).method(), "Backup");
+  EXPECT_EQ(log.records(0).what(), "takes a copy of the whole store");
+  EXPECT_EQ(log.records(0).from(), "unix socket");
+  EXPECT_EQ(log.records(0).role(), "admin");
+  EXPECT_EQ(log.records(0).policy_before(), log.records(0).policy_after());
+  EXPECT_EQ(log_.Count("operator_change"), 1);
+  EXPECT_THAT(data, HasSubstr("takes a copy of the whole store"));
+}
+
 TEST_F(AdminTest, ACallThatComesTooLateIsRefusedAndChangesNothing) {
   ConnectNode();
   v1::SetNodeModeRequest request;

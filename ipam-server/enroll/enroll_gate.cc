@@ -40,16 +40,24 @@ absl::Status EnrollGate::Enter(std::string_view peer, absl::Time now) {
     return absl::ResourceExhaustedError(
         fmt::format("{} agents enroll at the moment, which is the most; try again", inside_));
   }
+  const auto of_peer = inside_by_peer_.find(std::string(peer));
+  if (of_peer != inside_by_peer_.end() && of_peer->second >= settings_.at_once_of_peer) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "{} has {} calls under way, which is the most; try again", peer, of_peer->second));
+  }
   if (const absl::Duration wait = peers_.Take(peer, now); wait > absl::ZeroDuration()) {
     return absl::ResourceExhaustedError(
         fmt::format("{} asks too often; try again in {} s", peer, WholeSeconds(wait)));
   }
   ++inside_;
+  ++inside_by_peer_[std::string(peer)];
   return absl::OkStatus();
 }
 
-void EnrollGate::Leave() {
-  CHECK(inside_ > 0, "only who was let in leaves");
+void EnrollGate::Leave(std::string_view peer) {
+  const auto of_peer = inside_by_peer_.find(std::string(peer));
+  CHECK(of_peer != inside_by_peer_.end(), "only who was let in leaves");
+  if (--of_peer->second == 0) inside_by_peer_.erase(of_peer);
   --inside_;
 }
 

@@ -41,6 +41,8 @@ class EnrollGate {
  public:
   struct Settings {
     size_t at_once = 16;
+    // Of these, of one address: it must not take the places of all others.
+    size_t at_once_of_peer = 4;
     // The calls of one address, before a token is looked at: an agent backs off more than this.
     EnrollRate per_peer{.burst = 10, .refill = absl::Seconds(2)};
     // The certificates of one node.
@@ -53,15 +55,17 @@ class EnrollGate {
         peers_(settings.per_peer, settings.max_keys),
         nodes_(settings.per_node, settings.max_keys) {}
 
-  // Lets one in, who must Leave(). Errors: kResourceExhausted (not let in; says when to come back).
+  // Lets one in, who must Leave() as the same peer. Errors: kResourceExhausted (not let in; says
+  // when to come back).
   absl::Status Enter(std::string_view peer, absl::Time now);
-  void Leave();
+  void Leave(std::string_view peer);
   // Counts a certificate for a node whose agent has proved itself. Errors: kResourceExhausted.
   absl::Status Sign(std::string_view node_name, absl::Time now);
 
  private:
   const Settings settings_;
   size_t inside_ = 0;
+  absl::flat_hash_map<std::string, size_t> inside_by_peer_;  // None has 0.
   EnrollRateBook peers_;
   EnrollRateBook nodes_;
 };

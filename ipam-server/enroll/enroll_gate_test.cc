@@ -40,15 +40,26 @@ TEST(EnrollGate, LetsSoManyInAtOnce) {
   const absl::Status full = gate.Enter("c", kNow);
   EXPECT_TRUE(absl::IsResourceExhausted(full));
   EXPECT_THAT(std::string(full.message()), testing::HasSubstr("2 agents enroll at the moment"));
-  gate.Leave();
+  gate.Leave("a");
   EXPECT_TRUE(gate.Enter("c", kNow).ok());
+}
+
+TEST(EnrollGate, OnePeerDoesNotTakeThePlacesOfAll) {
+  EnrollGate gate({.at_once = 16, .at_once_of_peer = 4});
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(gate.Enter("stranger", kNow).ok());
+  const absl::Status more = gate.Enter("stranger", kNow);
+  EXPECT_TRUE(absl::IsResourceExhausted(more));
+  EXPECT_THAT(std::string(more.message()), testing::HasSubstr("stranger has 4 calls under way"));
+  EXPECT_TRUE(gate.Enter("agent", kNow).ok());
+  gate.Leave("stranger");
+  EXPECT_TRUE(gate.Enter("stranger", kNow).ok());
 }
 
 TEST(EnrollGate, LimitsEachPeerAndEachNode) {
   EnrollGate gate({.per_peer = {.burst = 1, .refill = absl::Seconds(30)},
                    .per_node = {.burst = 1, .refill = absl::Minutes(2)}});
   EXPECT_TRUE(gate.Enter("a", kNow).ok());
-  gate.Leave();
+  gate.Leave("a");
   const absl::Status peer = gate.Enter("a", kNow + absl::Milliseconds(500));
   EXPECT_THAT(std::string(peer.message()), testing::HasSubstr("a asks too often; try again in 30"));
   EXPECT_TRUE(gate.Sign("node-1", kNow).ok());

@@ -171,9 +171,9 @@ absl::Status EnrollService::Enter(const std::string& peer) {
   return gate_.Enter(peer, edges_.clock.Now());
 }
 
-void EnrollService::Leave() {
+void EnrollService::Leave(const std::string& peer) {
   absl::MutexLock lock(&mutex_);
-  gate_.Leave();
+  gate_.Leave(peer);
 }
 
 grpc::Status EnrollService::IssueOperatorCertificate(grpc::ServerContext* context,
@@ -182,7 +182,7 @@ grpc::Status EnrollService::IssueOperatorCertificate(grpc::ServerContext* contex
   const std::string peer = AddressOf(context->peer());
   if (const absl::Status entered = Enter(peer); !entered.ok()) return ToGrpc(entered);
   const absl::Status status = Answer(*request, *reply);
-  Leave();
+  Leave(peer);
   if (!status.ok()) {
     edges_.log.Warn("operator_certificate_refused", {{"peer", peer}, {"error", status}});
   }
@@ -194,7 +194,7 @@ grpc::Status EnrollService::Enroll(grpc::ServerContext* context, const v1::Enrol
   const std::string peer = AddressOf(context->peer());
   if (const absl::Status entered = Enter(peer); !entered.ok()) return ToGrpc(entered);
   const absl::Status status = Answer(*request, *reply);
-  Leave();
+  Leave(peer);
   if (!status.ok()) {
     // Whoever asks chooses the name, its length too.
     const std::string node = request->node_name().substr(0, kMaxLoggedBytes);

@@ -59,7 +59,7 @@ class EnrollService final : public v1::EnrollService::Service {
   // Lets one in, who must Leave(). Errors: kResourceExhausted; kUnavailable (another server may
   // lead).
   absl::Status Enter(const std::string& peer);
-  void Leave();
+  void Leave(const std::string& peer);
   absl::Status Answer(const v1::EnrollRequest& request, v1::EnrollReply& reply);
   absl::Status Answer(const v1::OperatorCertificateRequest& request,
                       v1::OperatorCertificateReply& reply);

@@ -15,6 +15,7 @@
 #include "ipam-server/enroll/enroll_service.h"
 #include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
+#include "ipam-server/enroll/pausing_reviewer.h"
 #include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
@@ -83,7 +84,9 @@ class Enrollment {
   const os::Clock& clock_;
   telemetry::Log& log_;
   const KubernetesApi api_;
-  KubernetesTokenReviewer reviewer_;
+  KubernetesTokenReviewer kubernetes_;
+  const os::MonotonicClock uptime_;
+  PausingReviewer reviewer_;
   EnrollService service_;
   std::unique_ptr<rpc::BoundedServer> server_;
   bool told_unused_ = false;  // Of the thread that looks after objects.

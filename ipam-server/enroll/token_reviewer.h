@@ -1,6 +1,6 @@
 // Who holds a token, and what a pod or a node is, as the cluster knows it. Implementations:
-// KubernetesTokenReviewer, and FakeTokenReviewer in tests; what they promise is in
-// token_reviewer_contract.h.
+// KubernetesTokenReviewer, PausingReviewer before it, and FakeTokenReviewer in tests; what they
+// promise is in token_reviewer_contract.h.
 #pragma once
 
 #include <string>

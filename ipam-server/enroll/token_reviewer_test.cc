@@ -1,5 +1,6 @@
 #include "ipam-server/enroll/fake_api_server_for_test.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
+#include "ipam-server/enroll/pausing_reviewer.h"
 #include "ipam-server/enroll/token_reviewer_contract.h"
 
 namespace spoke::ipam {
@@ -18,6 +19,19 @@ class InMemory final : public ReviewedCluster {
   FakeTokenReviewer fake_;
 };
 
+class Pausing final : public ReviewedCluster {
+ public:
+  TokenReviewer& reviewer() override { return reviewer_; }
+  FakeTokenReviewer& cluster() override { return fake_; }
+  void GoDown() override { fake_.FailWith(absl::UnavailableError("down")); }
+  void Forbid() override { fake_.FailWith(absl::FailedPreconditionError("forbidden")); }
+
+ private:
+  FakeTokenReviewer fake_;
+  const os::SimClock uptime_;
+  PausingReviewer reviewer_{fake_, uptime_};
+};
+
 class OverHttp final : public ReviewedCluster {
  public:
   TokenReviewer& reviewer() override { return reviewer_; }
@@ -33,8 +47,51 @@ class OverHttp final : public ReviewedCluster {
 
 INSTANTIATE_TEST_SUITE_P(Fake, TokenReviewerContract,
                          testing::Values([] { return std::make_unique<InMemory>(); }));
+INSTANTIATE_TEST_SUITE_P(Pausing, TokenReviewerContract,
+                         testing::Values([] { return std::make_unique<Pausing>(); }));
 INSTANTIATE_TEST_SUITE_P(Kubernetes, TokenReviewerContract,
                          testing::Values([] { return std::make_unique<OverHttp>(); }));
+
+// An API server that takes all its time before it does not answer.
+class SilentReviewer final : public TokenReviewer {
+ public:
+  explicit SilentReviewer(os::SimClock& uptime) : uptime_(uptime) {}
+  absl::StatusOr<TokenFacts> Review(const std::string&, const std::string&) override {
+    return Wait();
+  }
+  absl::StatusOr<PodFacts> ReadPod(const std::string&, const std::string&) override {
+    return Wait();
+  }
+  absl::StatusOr<NodeFacts> ReadNode(const std::string&) override { return Wait(); }
+  int asked() const { return asked_; }
+
+ private:
+  absl::Status Wait() {
+    ++asked_;
+    uptime_.Advance(KubernetesApi::kPatience);
+    return absl::DeadlineExceededError("no answer");
+  }
+
+  os::SimClock& uptime_;
+  int asked_ = 0;
+};
+
+TEST(PausingReviewer, AnOutageHoldsOneUpAndNotAllWhoShowTokens) {
+  os::SimClock uptime;
+  SilentReviewer silent(uptime);
+  PausingReviewer reviewer(silent, uptime);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reviewer.Review("junk", "a").status()));
+  const absl::Time before = uptime.Now();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(absl::IsUnavailable(reviewer.Review("junk", "a").status()));
+    EXPECT_TRUE(absl::IsUnavailable(reviewer.ReadNode("node-1").status()));
+  }
+  EXPECT_EQ(uptime.Now(), before) << "nobody waits";
+  EXPECT_EQ(silent.asked(), 1);
+  uptime.Advance(ReviewPause::kPause);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(reviewer.Review("junk", "a").status()));
+  EXPECT_EQ(silent.asked(), 2);
+}
 
 TEST(KubernetesApi, ReadsItsTokenForEachCall) {
   FakeApiServer server;

@@ -104,8 +104,9 @@ class FleetLoop {
     // Called with each node whose machine the cloud says is gone, or has another VM id now, once
     // that is stored.
     std::function<void(const NodeKey&)> on_node_gone = {};
-    // Called whenever it changes whether anything can be stored; it can until the first call.
-    std::function<void(bool writable)> on_writable = {};
+    // Called with OK when things can be stored again, and with the reason when they cannot and
+    // whenever that was tried again; they can until the first call.
+    std::function<void(const absl::Status& why_not)> on_writable = {};
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -245,7 +246,7 @@ class FleetLoop {
   void TryToRecover(Batch& batch);
   void LogFindings(const std::vector<Finding>& findings);
   void Answer(const Batch& batch);
-  void SetWritable(bool writable);
+  void SetWritable(const absl::Status& why_not);
   void SetProblem(const std::string& topic, const std::string& text);
   FleetView View(absl::Time now);
   const NodeKey* NodeOf(SessionId session) const;
@@ -264,7 +265,7 @@ class FleetLoop {
   os::Heartbeat* const heartbeat_;
   const std::function<void(const ObjectSet&)> on_objects_;
   const std::function<void(const NodeKey&)> on_node_gone_;
-  const std::function<void(bool)> on_writable_;
+  const std::function<void(const absl::Status&)> on_writable_;
 
   // The state owned by the loop's thread.
   ServerState state_;

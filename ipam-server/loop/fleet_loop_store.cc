@@ -21,7 +21,7 @@ constexpr absl::Duration kLongestProbePeriod = absl::Seconds(30);
 // only look.
 void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   if (writable_) log_.Error("store_commit_failed", {{"error", why}});
-  SetWritable(false);
+  SetWritable(why);
   // A store that fails soon after a probe went through is not asked for 7,500 sessions a second.
   const bool again = batch.now - last_recovery_ < kLongestProbePeriod;
   probe_period_ = again ? std::min(2 * probe_period_, kLongestProbePeriod) : kProbePeriod;
@@ -113,6 +113,7 @@ void FleetLoop::TryToRecover(Batch& batch) {
     next_probe_ = batch.now + probe_period_;
     if (const absl::Status probed = writer_.Probe(); !probed.ok()) {
       SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(probed)));
+      SetWritable(probed);
       return;
     }
     if (reload_due_) BeginReload(batch.now);
@@ -120,17 +121,17 @@ void FleetLoop::TryToRecover(Batch& batch) {
     if (probed_) return;
   }
   if (reload_due_) return;
-  SetWritable(true);
+  SetWritable(absl::OkStatus());
   last_recovery_ = batch.now;
   SetProblem("store", "");
   // Their pods cannot wait for the next review.
   for (const auto& [key, demand] : state_.fleet.demands) batch.effects.plan.insert(key);
 }
 
-void FleetLoop::SetWritable(bool writable) {
-  if (writable_ == writable) return;
-  writable_ = writable;
-  if (on_writable_) on_writable_(writable);
+// Why it cannot be written may change while it cannot.
+void FleetLoop::SetWritable(const absl::Status& why_not) {
+  const bool could = std::exchange(writable_, why_not.ok());
+  if (on_writable_ && !(could && writable_)) on_writable_(why_not);
 }
 
 }  // namespace spoke::ipam

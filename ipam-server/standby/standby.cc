@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "ipam-server/authority/seal_key.h"
@@ -35,6 +36,8 @@ constexpr int64_t kCampaignPauseMs = 50;
 constexpr int64_t kSecondMs = 1000;
 // A mirror that is not known to be complete for so long.
 constexpr absl::Duration kBehind = absl::Seconds(10);
+// Between two lines about what etcd says, while it says the same kind of thing.
+constexpr int64_t kTellAgainMs = 60'000;
 
 LeadershipSample SampleOf(const etcd::Mirror& mirror) {
   const etcd::MirrorStats stats = mirror.stats();
@@ -111,10 +114,13 @@ class Candidate {
 
  private:
   absl::Status StandBy(const etcd::Leader& leader);
-  void Say(const std::string& why);
+  void Say(const rpc::Reasons& why);
+  void SayFollowed();
+  bool MayTryAgain(const absl::Status& why) const;
   absl::StatusOr<Led> Campaign(const std::optional<etcd::Leader>& depose);
   bool Wait();
   void EverySecond(const etcd::Leader& leader);
+  void LookAtEtcd(const etcd::Leader& leader, absl::Duration age);
   void NoteMark(absl::Duration led_for);
 
   const ServerConfig& config_;
@@ -130,7 +136,9 @@ class Candidate {
   int64_t campaign_ms_ = 0;       // The next one; not before.
   int64_t second_ms_ = 0;         // When EverySecond() is due.
   bool name_taken_ = false;       // That was said.
-  bool behind_ = false;           // Likewise.
+  std::string standing_;          // What it says of itself as long as etcd answers.
+  absl::Status trouble_;  // What was told of etcd; OK: it answers, and the mirror is not behind.
+  int64_t told_ms_ = 0;   // When.
 };
 
 absl::StatusOr<Led> Candidate::Run() {
@@ -149,12 +157,12 @@ absl::StatusOr<Led> Candidate::Run() {
       absl::StatusOr<Led> led = Campaign(gone ? leader : std::nullopt);
       if (led.ok()) return led;
       const absl::Status why = led.status();
-      if (absl::IsUnavailable(why)) {
-        Say(fmt::format("nobody leads, and this server cannot: {}", base::MessageOf(why)));
-      } else if (!absl::IsAlreadyExists(why)) {  // Another one was faster.
-        return why;
-      }
       campaign_ms_ = os::MonotonicMs() + kCampaignPauseMs;
+      if (!absl::IsAlreadyExists(why)) {  // No other one was faster.
+        if (!MayTryAgain(why)) return why;
+        Say({fmt::format("nobody leads, and this server cannot: {}", base::MessageOf(why))});
+        if (!absl::IsUnavailable(why)) campaign_ms_ += kSecondMs;
+      }
     }
     if (leader) EverySecond(*leader);
   } while (Wait());
@@ -171,17 +179,33 @@ absl::Status Candidate::StandBy(const etcd::Leader& leader) {
   leader_seen_ms_ = os::MonotonicMs();
   proving_since_ms_ = leader_seen_ms_;
   connection_.emplace(leader.record.address);
-  Say(fmt::format("server {} stands by: server {} leads, as seen here since {}",
+  standing_ =
+      fmt::format("server {} stands by: server {} leads, as seen here since {}",
                   options_.leadership.name, leader.record.name,
-                  absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::Now(), absl::UTCTimeZone())));
+                  absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", absl::Now(), absl::UTCTimeZone()));
+  SayFollowed();
   edges_.log.Info("standing_by",
                   {{"leader", leader.record.name}, {"address", leader.record.address}});
   return absl::OkStatus();
 }
 
-void Candidate::Say(const std::string& why) {
-  if (ports_ != nullptr) ports_->Say(why);
-  edges_.health.Say({why});
+void Candidate::Say(const rpc::Reasons& why) {
+  if (ports_ != nullptr) ports_->Say(absl::StrJoin(why, "; "));
+  edges_.health.Say(why);
+}
+
+void Candidate::SayFollowed() {
+  rpc::Reasons why = {standing_};
+  if (!trouble_.ok()) {
+    why.push_back(fmt::format("it cannot follow, nor take over: {}", base::MessageOf(trouble_)));
+  }
+  Say(why);
+}
+
+// Whether a campaign that failed so is repeated. A server that has stood by stays to tell
+// operators what etcd says, whatever it is; one that has only begun ends with it.
+bool Candidate::MayTryAgain(const absl::Status& why) const {
+  return absl::IsUnavailable(why) || ports_ != nullptr;
 }
 
 // `depose` is the leader to be overthrown; nullopt: there is none.
@@ -236,17 +260,10 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   second_ms_ = now_ms + kSecondMs;
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
   const absl::Duration age = mirror_->stats().age;
+  LookAtEtcd(leader, age);
   // What a leader proves while nothing is heard of etcd is not known here.
   if (age > kBehind) proving_since_ms_ = now_ms;
   NoteMark(absl::Milliseconds(now_ms - proving_since_ms_));
-  if (std::exchange(behind_, age > kBehind) != (age > kBehind)) {
-    if (behind_) {
-      edges_.log.Warn("standby_behind",
-                      {{"leader", leader.record.name}, {"age", absl::FormatDuration(age)}});
-    } else {
-      edges_.log.Info("standby_follows", {{"leader", leader.record.name}});
-    }
-  }
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;
@@ -254,6 +271,31 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   if (std::exchange(name_taken_, true)) return;
   edges_.log.Warn("server_name_taken",
                   {{"name", leader.record.name}, {"address", leader.record.address}});
+}
+
+// Tells it when etcd refuses this server, at once; when it is only silent, after a while. The words
+// for one reason may differ from second to second, and are told anew only now and then.
+void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
+  absl::Status trouble = mirror_->connection()->Trouble();
+  if (age <= kBehind && absl::IsUnavailable(trouble)) trouble = absl::OkStatus();
+  if (age > kBehind && trouble.ok()) {
+    trouble = absl::UnavailableError(
+        fmt::format("the watch of etcd {} says nothing", mirror_->connection()->Describe()));
+  }
+  const int64_t now_ms = os::MonotonicMs();
+  if (trouble.code() == trouble_.code() && (trouble.ok() || now_ms < told_ms_ + kTellAgainMs)) {
+    return;
+  }
+  trouble_ = std::move(trouble);
+  told_ms_ = now_ms;
+  if (trouble_.ok()) {
+    edges_.log.Info("standby_follows", {{"leader", leader.record.name}});
+  } else {
+    edges_.log.Warn(
+        "standby_behind",
+        {{"leader", leader.record.name}, {"age", absl::FormatDuration(age)}, {"error", trouble_}});
+  }
+  SayFollowed();
 }
 
 // Keeps the mark beside the store as new as what the leader is known to have proved.

@@ -32,7 +32,8 @@ struct StandbyEdges {
 
 // Returns once this server leads, or a signal has come. `options` is for config.etcd, without the
 // leadership's address. Errors: as EtcdStore::Open() but for kAlreadyExists, and kUnavailable only
-// where the records could not be read at all; what a listener says that could not be opened.
+// where the records could not be read at all; what a listener says that could not be opened. A
+// server that stands by already goes on whatever etcd says, and tells it by its health.
 absl::StatusOr<Led> Lead(const ServerConfig& config, EtcdOptions options,
                          const StandbyEdges& edges);
 

@@ -7,6 +7,9 @@
 
 #include "absl/time/clock.h"
 #include "lib/base/status.h"
+#include "lib/os/file.h"
+#include "lib/tls/certificate.h"
+#include "netagent/session/certificate_times.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 
 namespace spoke::netagent {
@@ -21,6 +24,7 @@ constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 // A call on a connection that has failed ends at once; this is for one that has come back.
 constexpr absl::Duration kWhyPatience = absl::Milliseconds(200);
+constexpr size_t kMaxPemBytes = 1U << 20U;
 
 std::shared_ptr<grpc::Channel> NewChannel(
     const std::string& server, const std::string& server_name,
@@ -89,6 +93,15 @@ void ServerDialer::Run(size_t server, Job& job) {
   job.over = true;
 }
 
+absl::Status ServerDialer::Explained(const absl::Status& failure) const {
+  if (settings_.tls.insecure) return failure;
+  const auto pem = os::ReadFile(settings_.tls.certificate, kMaxPemBytes);
+  const auto own = tls::ReadCertificate(pem.value_or(""));
+  if (!own.ok()) return failure;
+  return WithTimes(failure, {.not_before = own->not_before, .not_after = own->not_after},
+                   absl::Now());
+}
+
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ServerDialer::Open(size_t server,
                                                                   const Job& job) const {
   ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(settings_.tls));
@@ -97,7 +110,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ServerDialer::Open(size_t server,
     const grpc_connectivity_state state = channel->GetState(/*try_to_connect=*/true);
     if (state == GRPC_CHANNEL_READY) return channel;
     if (state == GRPC_CHANNEL_TRANSIENT_FAILURE || state == GRPC_CHANNEL_SHUTDOWN) {
-      return WhyItFailed(channel);
+      return Explained(WhyItFailed(channel));
     }
     channel->WaitForStateChange(state, absl::ToChronoTime(absl::Now() + kLook));
   }

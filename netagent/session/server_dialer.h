@@ -56,6 +56,7 @@ class ServerDialer {
     std::thread thread;
   };
   void Run(size_t server, Job& job);
+  absl::Status Explained(const absl::Status& failure) const;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Open(size_t server, const Job& job) const;
 
   const Settings settings_;

@@ -45,11 +45,15 @@ class World {
     if (stream_ != server || (mode != Mode::kRefuses && mode != Mode::kTurnsAway)) return;
     At(kTrip, [this] { Lose(absl::UnavailableError("reset")); });
   }
+  // The message that was blocked is written.
+  void TakeMessage() { CarryOut(machine_.OnSent(now)); }
   void ReportNow() {
     node_api::AssignmentReport report;
     report.released = {{ip::Address::V4(0x0A010005), ++reported_}};
     CarryOut(machine_.Say(report, now));
   }
+  // What no acknowledgement answers.
+  void AskNow() { CarryOut(machine_.Say(node_api::Demand{.waiting = {{"web", 1}}}, now)); }
   void RunUntil(absl::Time end) {
     RunWhile([] { return true; }, end);
   }
@@ -65,6 +69,7 @@ class World {
   std::vector<Mode> modes;
   absl::Duration ack_after = kTrip;
   absl::Duration handshake = 2 * kTrip;  // With a server that leads.
+  bool blocked = false;                  // A silent server takes no message either.
   bool heard = false;                    // A welcome or an acknowledgement has come.
   int dials = 0;
   std::vector<size_t> connected;
@@ -122,7 +127,9 @@ class World {
     }
   }
   void Send(const node_api::AgentMessage& message) {
-    InStream(absl::ZeroDuration(), [this] { CarryOut(machine_.OnSent(now)); });
+    InStream(absl::ZeroDuration(), [this] {
+      if (!blocked || modes[*stream_] != Mode::kSilent) CarryOut(machine_.OnSent(now));
+    });
     if (std::holds_alternative<node_api::Hello>(message)) {
       InStream(kTrip, [this] { Hear(node_api::Welcome{.server_version = "1.4.0"}); });
     } else if (const auto* report = std::get_if<node_api::AssignmentReport>(&message)) {
@@ -240,6 +247,37 @@ TEST_P(ServerFailoverTest, AnAgentMovesAwayFromALeaderThatHangs) {
   ASSERT_EQ(world.ends.size(), 1U);
   EXPECT_EQ(world.ends[0],
             absl::UnavailableError("it does not answer in time, and c:1 takes connections"));
+}
+
+// It reads nothing, so that what is written first blocks all that comes behind it, and no report is
+// on its way.
+TEST_P(ServerFailoverTest, AnAgentMovesAwayFromALeaderThatTakesNoMessageAnyMore) {
+  World world(kThree, GetParam());
+  Settle(world);
+  const absl::Time paused = world.now;
+  world.blocked = true;
+  world.Set(0, Mode::kSilent);
+  world.AskNow();
+  world.ReportNow();
+  world.RunUntil(paused + absl::Seconds(3));
+  EXPECT_TRUE(world.ends.empty()) << "the stream is kept until another server answers";
+  world.Set(2, Mode::kLeads);
+  ASSERT_LE(world.UntilHeard(), absl::Milliseconds(400));
+  EXPECT_EQ(world.connected.back(), 2U);
+}
+
+TEST_P(ServerFailoverTest, AMessageThatIsTakenLateIsNoReasonToMove) {
+  World world(kThree, GetParam());
+  Settle(world);
+  world.blocked = true;
+  world.Set(0, Mode::kSilent);
+  world.AskNow();
+  world.RunUntil(world.now + absl::Seconds(2));
+  world.TakeMessage();
+  world.Set(0, Mode::kLeads);
+  world.Set(1, Mode::kTurnsAway);
+  world.RunUntil(world.now + absl::Minutes(1));
+  EXPECT_TRUE(world.ends.empty());
 }
 
 // A leader that is cut off from the store answers at once, and the next one may be slow, since all

@@ -123,6 +123,7 @@ ServerSession::End ServerSession::RunStream(const std::shared_ptr<grpc::Channel>
   }
   const std::unique_ptr<Stream> stream = stub->Connect(&context);
   std::thread writer([&] { WriteLoop(stream.get()); });
+  std::thread timer([this] { KeepTime(); });
   callbacks_.on_connecting();
   v1::ServerMessage message;
   while (stream->Read(&message)) Receive(message);
@@ -131,6 +132,7 @@ ServerSession::End ServerSession::RunStream(const std::shared_ptr<grpc::Channel>
     broken_ = true;
   }
   writer.join();
+  timer.join();
   const grpc::Status status = stream->Finish();
   {
     absl::MutexLock lock(&mutex_);
@@ -153,16 +155,15 @@ void ServerSession::WriteLoop(void* opaque) {
     std::optional<v1::AgentMessage> message;
     {
       absl::MutexLock lock(&mutex_);
-      const absl::Time wake = machine_.NextWake();
       const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return broken_ || end_writes_ || outgoing_.has_value() || machine_.NextWake() != wake;
+        return broken_ || end_writes_ || outgoing_.has_value();
       };
-      mutex_.AwaitWithTimeout(absl::Condition(&ready), wake - Now());
+      mutex_.Await(absl::Condition(&ready));
       if (broken_) return;
-      if (outgoing_) message = node_api::ToWire(*std::exchange(outgoing_, std::nullopt));
-      if (!message && !std::exchange(end_writes_, false)) {
-        CarryOut(machine_.Tick(Now()));
-        continue;
+      if (outgoing_) {
+        message = node_api::ToWire(*std::exchange(outgoing_, std::nullopt));
+      } else {
+        end_writes_ = false;
       }
     }
     if (!message) {
@@ -172,6 +173,19 @@ void ServerSession::WriteLoop(void* opaque) {
     if (!stream.Write(*message)) return;  // The reader sees the error too.
     absl::MutexLock lock(&mutex_);
     CarryOut(machine_.OnSent(Now()));
+  }
+}
+
+// Does what is due while the stream lasts, whatever its writer waits for.
+void ServerSession::KeepTime() {
+  absl::MutexLock lock(&mutex_);
+  while (!broken_) {
+    const absl::Time wake = machine_.NextWake();
+    const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return broken_ || machine_.NextWake() != wake;
+    };
+    mutex_.AwaitWithTimeout(absl::Condition(&ready), wake - Now());
+    if (!broken_) CarryOut(machine_.Tick(Now()));
   }
 }
 

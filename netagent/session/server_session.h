@@ -30,8 +30,9 @@ class ClientContext;
 
 namespace spoke::netagent {
 
-// Thread-safe. Two threads of its own: one reads, one writes, so that a server that reads slowly
-// never holds up the agent's loop. Dials have threads besides.
+// Thread-safe. Three threads of its own: one reads, one writes, and one keeps the time, so that a
+// server that reads slowly, or nothing any more, holds up neither the agent's loop nor what is
+// decided about it. Dials have threads besides.
 class ServerSession final : public ServerLink {
  public:
   struct Settings {
@@ -104,6 +105,7 @@ class ServerSession final : public ServerLink {
   void OnDialled(size_t server, absl::StatusOr<std::shared_ptr<grpc::Channel>> connection);
   End RunStream(const std::shared_ptr<grpc::Channel>& connection);
   void WriteLoop(void* stream);
+  void KeepTime();
   void Receive(const v1::ServerMessage& message);
   template <typename Message>
   void Say(const Message& message) {

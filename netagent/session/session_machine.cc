@@ -64,7 +64,7 @@ SessionMachine::Effects SessionMachine::Search(absl::Time now) {
     effects.emplace_back(EndIdleRound(now));
     return effects;
   }
-  const bool hurry = now - waits_since_ < kHurry;
+  const bool hurry = now - OwedSince() < kHurry;
   round_at_ = now + (hurry ? kHurryPauses : settings_.reconnect.backoff).Delay(hurried_++, random_);
   return effects;
 }
@@ -113,7 +113,7 @@ SessionMachine::Effects SessionMachine::OpenStream(size_t server, absl::Time now
   began_ = now;
   skew_ = absl::OkStatus();
   welcomed_ = in_flight_ = writes_ended_ = false;
-  waits_since_ = absl::InfiniteFuture();
+  waits_since_ = in_flight_since_ = absl::InfiniteFuture();
   round_at_ = absl::InfinitePast();
   gave_up_ = absl::OkStatus();
   hello_.reset();
@@ -128,8 +128,10 @@ absl::Time SessionMachine::SlowAt() const {
   const bool alone = search_.servers() == 1;
   // A server that is alone and takes long for a welcome is one that all agents have come to.
   if (phase_ != SessionPhase::kGreeted || (alone && !welcomed_)) return absl::InfiniteFuture();
-  return waits_since_ + (alone ? kSlowAlone : kSlow) * (1 << std::min(moves_, kMostDoublings));
+  return OwedSince() + (alone ? kSlowAlone : kSlow) * (1 << std::min(moves_, kMostDoublings));
 }
+
+absl::Time SessionMachine::OwedSince() const { return std::min(waits_since_, in_flight_since_); }
 
 SessionMachine::Effects SessionMachine::StopSearch() {
   if (!search_.Stop()) return {};
@@ -167,7 +169,12 @@ SessionMachine::Effects SessionMachine::BeginAnew(std::string_view why, absl::Ti
 
 SessionMachine::Effects SessionMachine::OnSent(absl::Time now) {
   in_flight_ = false;
-  return Advance(now);
+  in_flight_since_ = absl::InfiniteFuture();
+  // It was only slow, and there is nothing else that it owes.
+  Effects effects;
+  if (welcomed_ && waits_since_ == absl::InfiniteFuture()) effects = StopSearch();
+  for (Effect& effect : Advance(now)) effects.push_back(std::move(effect));
+  return effects;
 }
 
 SessionMachine::Effects SessionMachine::Advance(absl::Time now) {
@@ -186,6 +193,7 @@ SessionMachine::Effects SessionMachine::Advance(absl::Time now) {
   }
   if (next) {
     in_flight_ = true;
+    in_flight_since_ = now;
     if (std::holds_alternative<node_api::AssignmentReport>(*next)) {
       waits_since_ = std::min(waits_since_, now);
     }

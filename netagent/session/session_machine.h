@@ -123,9 +123,10 @@ class SessionMachine {
   // message costs the node, and the server a commit, whatever is in it.
   static constexpr absl::Duration kReportPause = absl::Milliseconds(10);
 
-  // The time that a server may take for a welcome or an acknowledgement before the others are
-  // dialled as well. It doubles with each move that has brought no acknowledgement: all servers may
-  // be slow, and moving makes them slower.
+  // The time that a server may take for a welcome or an acknowledgement, or a message to be written
+  // that no acknowledgement follows, before the others are dialled as well. It doubles with each
+  // move that has brought no acknowledgement: all servers may be slow, and moving makes them
+  // slower.
   static constexpr absl::Duration kSlow = absl::Seconds(1);
   // The same where there is one name. Behind it may be several servers, so it is dialled again; but
   // if there is one, that one is being burdened.
@@ -146,9 +147,7 @@ class SessionMachine {
     // The time that a server may take to end a stream that we have ended, before we cut it.
     absl::Duration farewell = absl::Seconds(2);
     // The time that a stream may take to be opened, greeted and welcomed, or to take what waits at
-    // its end. It is generous: all agents of a cluster may have come to one server at once. It is
-    // kept as far as Tick() is called: an edge that is writing to a server which does not read is
-    // ended by the connection's keepalive, or by an outbox that is full.
+    // its end. It is generous: all agents of a cluster may have come to one server at once.
     absl::Duration patience = absl::Minutes(2);
     ReconnectSettings reconnect;
   };
@@ -220,6 +219,8 @@ class SessionMachine {
   Disconnected EndIdleRound(absl::Time now);
   absl::Status WhyNobodyAnswers() const;
   Effects OpenStream(size_t server, absl::Time now);
+  // Since when the server owes an answer, or has not taken what is being written.
+  absl::Time OwedSince() const;
   // When the others are dialled beside the present stream; InfiniteFuture: never, as it stands.
   absl::Time SlowAt() const;
   // Returns the effect of giving up all dials; nothing if there are none.
@@ -260,6 +261,7 @@ class SessionMachine {
   absl::Time began_;
   bool welcomed_ = false;
   bool in_flight_ = false;
+  absl::Time in_flight_since_ = absl::InfiniteFuture();  // The same, in time.
   bool writes_ended_ = false;
   absl::Time waits_since_ = absl::InfiniteFuture();  // Since when an answer of the server is due.
   absl::Time round_at_ = absl::InfinitePast();       // The next round beside the stream.

@@ -124,5 +124,22 @@ TEST_F(SeveralServersTest, AServerThatStopsAcknowledgingIsLeftForOneThatDoesAndN
   EXPECT_THAT(log_.lines(), testing::Contains(testing::HasSubstr("takes connections")));
 }
 
+TEST_F(SeveralServersTest, AServerThatStopsReadingIsLeftThoughAMessageToItCannotBeWritten) {
+  servers_[0].service.reads = 1;
+  servers_[0].Start();
+  StartSession();
+  servers_[0].service.WaitFor(1);
+  // More than any window of the connection's, so that the write does not come back.
+  node_api::Inventory inventory{.id = 1};
+  for (uint32_t i = 0; i < 100'000; ++i) inventory.held.push_back(ip::Address::V4(i));
+  for (int i = 0; i < 8; ++i) session_->Answer(inventory);
+  Assign("10.1.0.16");
+  servers_[1].Start();
+  const auto heard = servers_[1].service.WaitFor(1);
+  ASSERT_EQ(heard[0].hello().in_use_size(), 1);
+  EXPECT_EQ(heard[0].hello().in_use(0).address(), A("10.1.0.16").ToBytes());
+  EXPECT_THAT(log_.lines(), testing::Contains(testing::HasSubstr("takes connections")));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

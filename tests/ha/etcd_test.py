@@ -6,20 +6,18 @@ usage: etcd_test.py DIRECTORY_OF_PROGRAMS CASE
 """
 
 import os
-import shutil
 import sys
 import time
 
-from ha_lab import Lab, eventually, expect, run
+from ha_lab import Lab, eventually, expect, run, running
 
 MIB = 1 << 20
+PROVEN = 72  # Seconds after which a standby takes what its leader says for proved.
 
 
 def member_lost(programs, directory):
     """Any member may go, the one that leads the others among them: the same server goes on."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first = lab.servers[0]
         for what in ("a member", "etcd's leader", "etcd's leader"):
             leader = lab.etcd_leader()
@@ -31,8 +29,7 @@ def member_lost(programs, directory):
             print(f"{what} killed: the next write is acknowledged after {took:.2f} s")
             expect(server is first, "the leader has changed")
             victim.start()
-            eventually("the member is back", lambda v=victim: lab.ctl(
-                "endpoint", "health", members=[v], fail=False) is not None, 30)
+            victim.await_health()
             expect(time.monotonic() - begun < 60, "it took long")
         expect(not lab.servers[1].events("leading"), "the standby has led meanwhile")
         lab.check_written()
@@ -40,11 +37,9 @@ def member_lost(programs, directory):
 
 def quorum_lost(programs, directory):
     """Without a quorum nothing is stored and nobody else can lead; with it, all goes on."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
-        expect(lab.write(first)[0], "a write")
+        lab.write_some(first)
         away = lab.members[:2]
         for member in away:
             member.kill()
@@ -71,7 +66,7 @@ def nospace(programs, directory):
         lab.start_etcd("--quota-backend-bytes", str(16 * MIB))
         lab.start_servers()
         first = lab.servers[0]
-        expect(lab.write(first)[0], "a write")
+        lab.write_some(first)
         for number in range(400):
             if lab.ctl("put", f"/filler/{number}", "x" * 100_000, fail=False) is None:
                 break
@@ -91,30 +86,22 @@ def refused(lab, server):
 
 def compaction(programs, directory):
     """History that a standby has missed is compacted: it reads everything again, and takes over."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
         second.cut()
-        for _ in range(5):
-            expect(lab.write(first)[0], "a write")
+        lab.write_some(first, 5)
         # A connection that waits for the network would bring the history after all.
         for member in lab.members:
-            member.kill()
-            member.start()
-            eventually("the member is back", lambda m=member: lab.ctl(
-                "endpoint", "health", members=[m], fail=False) is not None, 30)
+            member.restart()
         # Every ten seconds the leader compacts up to what was there a period before, where
         # something was written since.
         for _ in range(3):
-            expect(lab.write(first)[0], "a write")
+            lab.write_some(first)
             time.sleep(11)
         second.cut(off=False)
         eventually("the standby has read everything again",
                    lambda: float(second.metrics().get("spoke_ipam_mirror_reads_total", 0)) >= 2, 60)
-        records = lab.ctl("get", "/spoke/data/", "--prefix", "--keys-only").split()
-        eventually("the standby has all records", lambda: second.metrics().get(
-            "spoke_ipam_mirror_records") == str(len(records)), 30)
+        eventually("the standby has all records", lambda: lab.mirrored(second), 30)
         first.kill()
         lab.await_write(20, [second])
         lab.check_written()
@@ -122,28 +109,49 @@ def compaction(programs, directory):
 
 def old_snapshot(programs, directory):
     """etcd is restored from a snapshot older than what was decided: nothing is decided from it."""
-    with Lab(programs, directory, servers=1, members=1) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory, servers=1, members=1) as lab:
         server, member = lab.servers[0], lab.members[0]
-        expect(lab.write(server)[0], "a write before the snapshot")
-        snapshot = os.path.join(directory, "snapshot")
-        lab.ctl("snapshot", "save", snapshot)
-        for _ in range(3):
-            expect(lab.write(server)[0], "a write after the snapshot")
+        lab.write_some(server)
+        member.save()
+        lab.write_some(server, 3)
         expect(server.stop() == 0, "the server ends with an error")
         member.kill()
-        data = os.path.join(member.directory, "data")
-        shutil.rmtree(data)
-        lab.ctl("snapshot", "restore", snapshot, "--name", member.name, "--data-dir", data,
-                "--initial-cluster", f"{member.name}={member.peer}", "--initial-cluster-token", "ha",
-                "--initial-advertise-peer-urls", member.peer)
+        member.restore()
         lab.start_etcd()
         server.start()
         eventually("the server says that the store is old",
                    lambda: server.events("recovery_began"), 60)
         done, said = server.spokectl("recovery", "show")
         expect("older than what this server last wrote" in said, f"recovery show: {done} {said}")
+
+
+def old_snapshot_standby(programs, directory):
+    """etcd is restored from a snapshot, under the same id, while a standby holds a newer mirror and
+    the leader is gone: the standby leads with what is in etcd, knows that it is old, and decides
+    nothing from it."""
+    with running(programs, directory, members=1) as lab:
+        first, second = lab.servers
+        member = lab.members[0]
+        lab.write_some(first)
+        member.save()
+        saved = list(lab.written)
+        # A standby notes what a leader has proved once it has led for so long.
+        time.sleep(PROVEN)
+        lab.write_some(first, 3)
+        eventually("the standby has it all", lambda: lab.mirrored(second), 10)
+        time.sleep(2)  # It notes it within a second.
+        first.kill()
+        member.kill()
+        member.restore()
+        lab.start_etcd()
+        eventually("the standby leads", lambda: second.events("leading"), 60)
+        eventually("it says that the store is old", lambda: second.events("recovery_began"), 30)
+        done, said = second.spokectl("recovery", "show")
+        expect("older than what this server last wrote" in said, f"recovery show: {done} {said}")
+        done, said = second.spokectl("get", "team", "-o", "name")
+        expect(done, f"get team: {said}")
+        found = [name for name in lab.written if name in said]
+        expect(found == saved, f"it shows {found}, and in etcd there is {saved}")
 
 
 def wrong_etcd(programs, directory):
@@ -185,6 +193,50 @@ def wrong_etcd(programs, directory):
         eventually("it leads with the user", server.leads, 60)
 
 
+def refused_later(programs, directory):
+    """etcd refuses servers that it has served: both say what it says, and which member, and stay."""
+    with running(programs, directory, members=1) as lab:
+        first, second = lab.servers
+        member = lab.members[0]
+
+        def both_say(words, event):
+            for server, log in ((first, "leadership_not_renewed"), (second, "standby_behind")):
+                reasons = eventually(f"{server.name} says: {words}", lambda s=server: next(
+                    (said for said in [s.probe("readiness")[1]] if words in said), None), 30)
+                expect(member.url in reasons, f"{server.name} does not name the member: {reasons}")
+                expect(words in server.events(log)[-1], f"{log}: {server.events(log)}")
+                expect(server.runs() and server.probe("liveness")[0], f"{server.name}: {event}")
+            done, said = second.spokectl("status")
+            expect(not done and words in said, f"spokectl at the standby: {said}")
+
+        lab.ctl("user", "add", "root:secret")
+        lab.ctl("user", "grant-role", "root", "root")
+        lab.ctl("auth", "enable")
+        both_say("etcd demands authentication", "authentication was enabled")
+        lab.ctl("--user=root:secret", "auth", "disable")
+        eventually("a server leads again", lambda: any(
+            server.runs() and server.probe("readiness")[0] for server in lab.servers), 30)
+        eventually("the other one follows again", lambda: any(
+            server.events("standby_follows") or server.events("leading")
+            for server in [second]), 30)
+        lab.await_write(30)
+        lab.check_written()
+
+
+def replaced(programs, directory):
+    """Another cluster answers at the endpoints: nobody writes there, and both say so."""
+    with running(programs, directory, members=1) as lab:
+        member = lab.members[0]
+        member.kill()
+        member.forget()
+        lab.start_etcd("--initial-cluster-token", "another")
+        for server in lab.servers:
+            eventually(f"{server.name} says that this is another cluster", lambda s=server:
+                       "another cluster of etcd" in s.probe("readiness")[1], 30)
+            expect(server.runs(), f"{server.name} has ended")
+        expect(not lab.ctl("get", "", "--prefix"), "something was written there")
+
+
 def no_quorum(programs, directory):
     """A server that finds no quorum at its start says so, and leads once there is one again."""
     with Lab(programs, directory, servers=1) as lab:
@@ -203,7 +255,8 @@ def no_quorum(programs, directory):
 
 
 CASES = {case.__name__: case for case in (member_lost, quorum_lost, nospace, compaction,
-                                          old_snapshot, wrong_etcd, no_quorum)}
+                                          old_snapshot, old_snapshot_standby, wrong_etcd, refused_later, replaced,
+                                          no_quorum)}
 
 if __name__ == "__main__":
     run(sys.argv[1], sys.argv[2], CASES)

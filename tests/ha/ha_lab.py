@@ -1,6 +1,7 @@
 """A cluster as the tests of several servers see it: members of etcd and servers, real processes each
 in a network namespace of its own on one bridge, and an operator who writes."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -18,6 +19,7 @@ from private_node import CLONE_NEWNET, CLONE_NEWNS, LIBC, die_with_parent, sh, u
 
 ETCD_HEARTBEAT_MS = 50
 ETCD_ELECTION_MS = 500
+TOKEN = "ha"  # Of the cluster of etcd.
 START = 60  # Seconds that any start may take on a machine that is busy.
 
 PTRACE_SEIZE = 0x4206
@@ -67,6 +69,7 @@ class Machine:
         self.directory = os.path.join(directory, name)
         self.log = os.path.join(self.directory, "log")
         self.process = None
+        self.clock = {}  # Its time of day (set_clock()).
         self.traced = None  # A thread that this program has stopped.
         os.makedirs(self.directory)
         sh("ip", "netns", "add", name)
@@ -79,7 +82,13 @@ class Machine:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", self.name, *words], stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, preexec_fn=die_with_parent, env={**os.environ, **variables})
+                stderr=log, preexec_fn=die_with_parent, env={**os.environ, **self.clock, **variables})
+
+    def set_clock(self, library, ahead=0, drift=0):
+        """Has what is started here from now on see another time of day, which is ahead by so many
+        seconds, and by so many more each second; its other clocks go on as they are."""
+        self.clock = {"LD_PRELOAD": library, "SHIFTED_CLOCK_S": str(ahead),
+                      "SHIFTED_CLOCK_DRIFT": str(drift)}
 
     def runs(self):
         if self.traced is not None:
@@ -108,6 +117,10 @@ class Machine:
         """Takes the machine off the bridge: it hears nothing, and nobody gets an answer."""
         sh("ip", "link", "set", f"v{self.name}", "down" if off else "up")
 
+    def events(self, name):
+        """The lines of the log with this event."""
+        return [line for line in self.said().splitlines() if re.search(rf"\b{name}\b", line)]
+
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as log:
             return log.read()
@@ -128,9 +141,37 @@ class Member(Machine):
                    "--data-dir", os.path.join(self.directory, "data"),
                    "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                    "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
-                   "--initial-cluster", everybody, "--initial-cluster-token", "ha",
+                   "--initial-cluster", everybody, "--initial-cluster-token", TOKEN,
                    "--heartbeat-interval", str(ETCD_HEARTBEAT_MS),
                    "--election-timeout", str(ETCD_ELECTION_MS), "--logger", "zap", *flags])
+
+
+    def save(self):
+        """Takes a snapshot, which restore() puts in the place of what the member has by then."""
+        self.lab.ctl("snapshot", "save", os.path.join(self.directory, "snapshot"), members=[self])
+
+    def restore(self):
+        """Restores a cluster of this one member; for etcd it is the same cluster as before."""
+        data = os.path.join(self.directory, "data")
+        shutil.rmtree(data)
+        self.lab.ctl("snapshot", "restore", os.path.join(self.directory, "snapshot"),
+                     "--name", self.name, "--data-dir", data,
+                     "--initial-cluster", f"{self.name}={self.peer}",
+                     "--initial-cluster-token", TOKEN, "--initial-advertise-peer-urls", self.peer)
+
+    def forget(self):
+        """Removes all that the member has, which then is a new one."""
+        shutil.rmtree(os.path.join(self.directory, "data"))
+
+    def restart(self):
+        """Kills and starts it, and waits until it takes part again."""
+        self.kill()
+        self.start()
+        self.await_health()
+
+    def await_health(self):
+        eventually(f"{self.name} is back", lambda: self.lab.ctl(
+            "endpoint", "health", members=[self], fail=False) is not None, 30)
 
 
 class Server(Machine):
@@ -140,6 +181,7 @@ class Server(Machine):
         super().__init__(lab.directory, f"server-{chr(ord('a') + index)}", f"10.99.0.{10 + index}")
         self.lab = lab
         self.title = self.name  # The name that it has in its configuration.
+        self.tls = {"insecure": True}
         self.admin = f"unix:{self.directory}/admin.sock"
         self.health = f"unix:{self.directory}/health.sock"
         self.config = os.path.join(self.directory, "server.yaml")
@@ -150,17 +192,13 @@ class Server(Machine):
                  **changes}
         config = {"listen": {"agents": "0.0.0.0:7443", "admin": self.admin,
                              "metrics": "127.0.0.1:9464"},
-                  "health": self.health, "tls": {"insecure": True}, "store": {"etcd": store},
+                  "health": self.health, "tls": self.tls, "store": {"etcd": store},
                   "cloud": {"static": {}}, "pools": [{"name": "p", "cidr": "10.60.0.0/24"}]}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)  # Which is YAML as well.
 
     def start(self):
         self.exec([self.lab.program("spoke-ipam-server"), "--config", self.config])
-
-    def events(self, name):
-        """The lines of the log with this event."""
-        return [line for line in self.said().splitlines() if re.search(rf"\b{name}\b", line)]
 
     def spokectl(self, *words, timeout="5s"):
         """Whether it succeeds, and what it says."""
@@ -170,6 +208,12 @@ class Server(Machine):
 
     def leads(self):
         return self.runs() and self.spokectl("status")[0]
+
+    def await_deposed(self, seconds):
+        """Until the server has ended, since another one leads, and has said so."""
+        eventually(f"{self.name} ends", lambda: not self.runs(), seconds)
+        expect(self.process.returncode == 1, f"it ended with {self.process.returncode}")
+        expect(self.events("leadership_lost"), "it does not say why it ends")
 
     def probe(self, what):
         """Whether it is so, and the reasons."""
@@ -202,10 +246,69 @@ class Server(Machine):
         raise Failed(f"{self.name} has no thread fleet-loop")
 
 
-class Lab:
-    """Members and servers, started. Use as a context."""
+class Agent(Machine):
+    """A node: a spoke-netagent that knows all servers, and pods."""
 
-    def __init__(self, programs, directory, servers=2, members=3, lease=3):
+    def __init__(self, lab, index):
+        super().__init__(lab.directory, f"node-{index}", f"10.99.0.{30 + index}")
+        self.lab = lab
+        self.tls = {"insecure": True}
+        self.socket = os.path.join(self.directory, "cni.sock")
+        self.health = f"unix:{self.directory}/health.sock"
+        self.config = os.path.join(self.directory, "agent.yaml")
+        self.pods = {}  # Their addresses, by the names of their network namespaces.
+        self.made = 0
+
+    def start(self):
+        config = {"node_name": self.name, "vm_id": f"vm-{self.name}", "nic": "eth0",
+                  "servers": [f"{server.address}:7443" for server in self.lab.servers],
+                  "server_name": "spoke-ipam-server", "tls": self.tls, "health": self.health,
+                  "cni_socket": self.socket, "state_dir": os.path.join(self.directory, "state"),
+                  "cooldown": "1s", "traffic": {"require_policy": False}}
+        with open(self.config, "w", encoding="utf-8") as file:
+            json.dump(config, file)
+        os.makedirs(os.path.join(self.directory, "state"), exist_ok=True)
+        self.exec([self.lab.program("spoke-netagent"), "--config", self.config])
+
+    def cni(self, command, pod):
+        """Whether the plugin succeeds, and what it prints."""
+        conf = {"cniVersion": "1.0.0", "name": "spoke", "type": "spoke", "socket": self.socket}
+        done = subprocess.run(
+            [self.lab.program("spoke")], check=False, capture_output=True, text=True,
+            input=json.dumps(conf), timeout=START,
+            env={"PATH": os.environ["PATH"], "CNI_COMMAND": command, "CNI_CONTAINERID": pod,
+                 "CNI_NETNS": f"/run/netns/{pod}", "CNI_IFNAME": "eth0",
+                 "CNI_PATH": self.lab.programs})
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def add(self):
+        """A pod with an address, as soon as the node has one."""
+        self.made += 1
+        pod = f"{self.name}-pod-{self.made}"
+        sh("ip", "netns", "add", pod)
+        said = []
+
+        def added():
+            done, text = self.cni("ADD", pod)
+            said[:] = [text]
+            return done
+        try:
+            eventually(f"ADD on {self.name}", added, START)
+        except Failed as failure:
+            raise Failed(f"{failure}: {said}") from None
+        self.pods[pod] = json.loads(said[0])["ips"][0]["address"].split("/")[0]
+
+    def delete(self, pod):
+        done, said = self.cni("DEL", pod)
+        expect(done, f"DEL on {self.name}: {said}")
+        del self.pods[pod]
+        sh("ip", "netns", "delete", pod)
+
+
+class Lab:
+    """Members, servers and nodes. Use as a context."""
+
+    def __init__(self, programs, directory, servers=2, members=3, lease=3, agents=0):
         self.programs = os.path.abspath(programs)
         self.directory = directory
         self.lease = lease
@@ -213,6 +316,7 @@ class Lab:
         for index in range(members):
             self.members.append(Member(self, index))
         self.servers = [Server(self, index) for index in range(servers)]
+        self.agents = [Agent(self, index) for index in range(agents)]
         self.written = []  # What was acknowledged.
 
     def __enter__(self):
@@ -223,7 +327,9 @@ class Lab:
             for machine in self.servers:
                 print(f"--- {machine.name}: {machine.metrics()}\n"
                       f"{machine.said() if machine.process else ''}"[-6000:], file=sys.stderr)
-        for machine in self.servers + self.members:
+            for machine in self.agents:
+                print(f"--- {machine.name}\n{machine.said()}"[-6000:], file=sys.stderr)
+        for machine in self.agents + self.servers + self.members:
             machine.kill()
             subprocess.run(["ip", "netns", "delete", machine.name], check=False)
 
@@ -292,6 +398,12 @@ class Lab:
             self.written.append(name)
         return done, said
 
+    def write_some(self, server, count=1):
+        """Writes so many objects through this server, each of which has to be acknowledged."""
+        for _ in range(count):
+            done, said = self.write(server)
+            expect(done, f"a write through {server.name}: {said}")
+
     def await_write(self, seconds, servers=None):
         """Until a write is acknowledged by any of the servers; who took it, and after how long."""
         begun = time.monotonic()
@@ -304,6 +416,11 @@ class Lab:
         server = eventually("a write is acknowledged", written, seconds)
         return server, time.monotonic() - begun
 
+    def mirrored(self, standby):
+        """Whether the standby has as many records as etcd."""
+        records = self.ctl("get", "/spoke/data/", "--prefix", "--keys-only").split()
+        return standby.metrics().get("spoke_ipam_mirror_records") == str(len(records))
+
     def check_written(self):
         """Nothing that was acknowledged is lost."""
         leader = eventually("a server leads", self.leader, START)
@@ -311,6 +428,15 @@ class Lab:
         expect(done, f"get team: {said}")
         lost = [name for name in self.written if name not in said]
         expect(not lost, f"acknowledged and lost: {lost}")
+
+
+@contextlib.contextmanager
+def running(programs, directory, **options):
+    """A lab whose members and servers all run: the first server leads."""
+    with Lab(programs, directory, **options) as lab:
+        lab.start_etcd()
+        lab.start_servers()
+        yield lab
 
 
 def run(programs, case, cases):

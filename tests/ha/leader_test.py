@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from ha_lab import Lab, eventually, expect, run
+from ha_lab import Lab, eventually, expect, run, running
 
 # Leads by the connection that ended, not by the lease, which is that long.
 LONG_LEASE = 20
@@ -26,9 +26,7 @@ def leads_since(server, begun, what, most):
 
 def killed(programs, directory):
     """The leader is killed: a standby overthrows it, well before the lease ends; and it comes back."""
-    with Lab(programs, directory, servers=3, lease=LONG_LEASE) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory, servers=3, lease=LONG_LEASE) as lab:
         first, second, third = lab.servers
         for server in (second, third):
             expect(not server.listens(7443), f"{server.name} has a port for agents")
@@ -40,8 +38,7 @@ def killed(programs, directory):
             expect(not done and "server server-a leads" in said, f"spokectl at a standby: {said}")
             expect(server.probe("liveness")[0], f"{server.name} is not alive")
         expect(first.metrics().get("spoke_ipam_leading") == "1", "metrics of the leader")
-        for _ in range(3):
-            expect(lab.write(first)[0], "a write")
+        lab.write_some(first, 3)
         time.sleep(HELD)
         begun = time.monotonic()
         first.kill()
@@ -62,9 +59,7 @@ def killed(programs, directory):
 
 def stopped(programs, directory):
     """SIGTERM gives the lease back; a standby that is stopped ends at once."""
-    with Lab(programs, directory, servers=3, lease=LONG_LEASE) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory, servers=3, lease=LONG_LEASE) as lab:
         first, second, third = lab.servers
         begun = time.monotonic()
         expect(third.stop() == 0, "a standby ends with an error")
@@ -78,11 +73,9 @@ def stopped(programs, directory):
 def paused(programs, directory):
     """The leader is paused, and a standby leads when the lease has ended. What the old leader does
     when it is resumed is to end."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
-        expect(lab.write(first)[0], "a write")
+        lab.write_some(first)
         begun = time.monotonic()
         first.signal(signal.SIGSTOP)
         took = leads_since(second, begun, "paused", 10)
@@ -92,35 +85,28 @@ def paused(programs, directory):
         first.signal(signal.SIGCONT)
         done, said = lab.write(first)
         expect(not done, f"the former leader has acknowledged a write: {said}")
-        eventually("the former leader ends", lambda: not first.runs(), 10)
-        expect(first.process.returncode == 1, f"it ended with {first.process.returncode}")
-        expect(first.events("leadership_lost"), "it does not say why it ends")
+        first.await_deposed(10)
         lab.check_written()
 
 
 def stuck(programs, directory):
     """The loop of the leader does not turn any more, though all its other threads do."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
         begun = time.monotonic()
         first.stop_loop()
         took = leads_since(second, begun, "stuck", 40)
         expect(took >= 15, "a loop that waits for a commit would have been deposed")
-        eventually("the stuck leader ends", lambda: not first.runs(), 10)
-        expect(first.events("leadership_lost"), "it does not say why it ends")
+        first.await_deposed(10)
         lab.await_write(20, [second])
 
 
 def cut_off(programs, directory):
     """The leader is cut off from etcd and from the standbys: it sends its agents away when its
     leadership may have ended, another one leads, and it ends when it hears of that."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
-        expect(lab.write(first)[0], "a write")
+        lab.write_some(first)
         begun = time.monotonic()
         first.cut()
         leads_since(second, begun, "cut off", 10)
@@ -131,29 +117,22 @@ def cut_off(programs, directory):
         expect(not done, f"the former leader has acknowledged a write: {said}")
         expect(first.runs(), "it has ended, though it may still lead for all it knows")
         first.cut(off=False)
-        eventually("the former leader ends", lambda: not first.runs(), 20)
-        expect(first.events("leadership_lost"), "it does not say why it ends")
+        first.await_deposed(20)
         lab.check_written()
 
 
 def standby_cut_off(programs, directory):
     """A standby that is cut off from everything changes nothing, and follows again afterwards."""
-    with Lab(programs, directory) as lab:
-        lab.start_etcd()
-        lab.start_servers()
+    with running(programs, directory) as lab:
         first, second = lab.servers
         second.cut()
         time.sleep(6)
-        for _ in range(3):
-            expect(lab.write(first)[0], "a write while the standby is cut off")
+        lab.write_some(first, 3)
         expect(lab.leader() is first, "the leader has changed")
         expect(second.runs() and not second.events("leading"), "the standby did something")
         expect(second.probe("liveness")[0], "the standby is not alive")
         second.cut(off=False)
-        records = eventually("the metrics of the leader's store", lambda: lab.ctl(
-            "get", "/spoke/data/", "--prefix", "--keys-only"), 10).split()
-        eventually("the standby has all records", lambda: second.metrics().get(
-            "spoke_ipam_mirror_records") == str(len(records)), 30)
+        eventually("the standby has all records", lambda: lab.mirrored(second), 30)
         first.kill()
         lab.await_write(20, [second])
         lab.check_written()

@@ -81,6 +81,17 @@ configured() {
 }
 configured spoke-netagent-config netagent.yaml "$layers/ha/netagent.yaml"
 configured spoke-ipam-server-config ipam-server.yaml "$layers/overlays/static-ha/ipam-server.yaml"
+# Operators reach each server, since only the one that leads answers them.
+operators() {
+  jq -r '[.[] | select(.kind == "Service" and any(.spec.ports[]; .name == "operators" and .port == 7447)) | .metadata.name] | sort | join(" ")' \
+    "$1"
+}
+[[ $(operators "$scratch/ha.json") == "spoke-ipam-server-0 spoke-ipam-server-1 spoke-ipam-server-2" ]] ||
+  fail "with ha, these Services have the operators' port: $(operators "$scratch/ha.json")"
+printf 'ha: {enabled: true, operators: "off"}\n' >"$scratch/ha.yaml"
+"$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" >"$scratch/ha-rendered.yaml"
+if grep -q 7447 "$scratch/ha-rendered.yaml"; then fail "there is a port of operators where they have none"; fi
+grep -q 'operators: "off"' "$scratch/ha-rendered.yaml" || fail "the server's configuration does not say that operators have no port"
 printf 'ha: {enabled: true, etcd: {enabled: false}}\n' >"$scratch/ha.yaml"
 if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" | grep -q 'name: spoke-etcd$'; then
   fail "there is an etcd without being asked for"

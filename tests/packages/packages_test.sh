@@ -10,7 +10,8 @@ readonly packages=(spoke-cni spoke-netagent spoke-ipam-server spokectl)
 readonly daemons=(spoke-netagent spoke-ipam-server)
 # Ten times what systemd-analyze may find of exposure at most. The agent is root in the kernel's
 # network; the server needs only a network, and files of its own.
-declare -rA exposure=([spoke-netagent]=35 [spoke-ipam-server]=16)
+declare -rA exposure=([spoke-netagent]=35 [spoke-ipam-server]=16 [spoke-etcd]=17)
+readonly examples=/usr/share/doc/spoke-ipam-server/examples
 readonly wants=/etc/systemd/system/multi-user.target.wants
 
 fail() {
@@ -78,18 +79,38 @@ expect_installed() {
   in_root getent passwd spoke-ipam-server >/dev/null || fail 'no user spoke-ipam-server'
 }
 
+# check_unit UNIT: systemd has nothing to say about it, and it is as closed as it should be.
+check_unit() {
+  local unit=$1 output
+  output=$(in_root systemd-analyze verify --man=no "$unit.service" 2>&1) || fail "$unit: $output"
+  [[ -z $output ]] || fail "$unit: $output"
+  output=$(in_root systemd-analyze security --offline=true --no-pager \
+    --threshold="${exposure[$unit]}" "/usr/lib/systemd/system/$unit.service" 2>&1) || fail "$unit: $output"
+  printf '%s\n' "${output##*$'\n'}"
+}
+
+# A member of etcd waits for its files, and for an administrator who enables it.
+check_member() {
+  printf '#!/bin/sh\n' >"$root/usr/bin/etcd"
+  chmod 0755 "$root/usr/bin/etcd"
+  check_unit spoke-etcd
+  rm "$root/usr/bin/etcd"
+  [[ ! -e $root$wants/spoke-etcd.service ]] || fail 'a member of etcd is enabled that nobody has asked for'
+  grep -q '^ConditionPathExists=/etc/spoke/etcd/etcd.yaml' "$root/usr/lib/systemd/system/spoke-etcd.service" ||
+    fail 'spoke-etcd would start before it is configured'
+  cmp "$here/conf/ipam-server-etcd.yaml" "$root$examples/ipam-server-etcd.yaml" || fail 'no example for several servers'
+  [[ $(in_root bash "$examples/etcd_files.sh" --help) == usage:* ]] || fail 'etcd_files.sh does not run'
+}
+
 check_units() {
-  local unit output
+  local unit
   for unit in "${daemons[@]}"; do
     [[ -L $root$wants/$unit.service ]] || fail "$unit is not enabled"
-    output=$(in_root systemd-analyze verify --man=no "$unit.service" 2>&1) || fail "$unit: $output"
-    [[ -z $output ]] || fail "$unit: $output"
-    output=$(in_root systemd-analyze security --offline=true --no-pager \
-      --threshold="${exposure[$unit]}" "/usr/lib/systemd/system/$unit.service" 2>&1) || fail "$unit: $output"
-    printf '%s\n' "${output##*$'\n'}"
+    check_unit "$unit"
     grep -q "^ConditionPathExists=/etc/spoke/${unit#spoke-}.yaml" "$root/usr/lib/systemd/system/$unit.service" ||
       fail "$unit would start before it is configured"
   done
+  check_member
 }
 
 # Does what systemd would do before it starts the server, and the server's first start.
@@ -124,6 +145,7 @@ EOT
   run_server
   # An administrator's choice, which no upgrade may undo.
   in_root systemctl --quiet disable spoke-ipam-server.service
+  in_root systemctl --quiet enable spoke-etcd.service
   mkdir -p "$root/run/spoke/netagent"
   printf 'what pods have' >"$root/run/spoke/netagent/journal"
   state_of_server=$(in_root stat -c %U:%a:%s /var/lib/spoke/ipam.db)
@@ -143,6 +165,7 @@ expect_journal() {
 expect_enabled() {
   [[ -L $root$wants/spoke-netagent.service ]] || fail "$1: the agent is not enabled"
   [[ ! -e $root$wants/spoke-ipam-server.service ]] || fail "$1: the server is enabled again"
+  [[ -L $root$wants/spoke-etcd.service ]] || fail "$1: the member of etcd is not enabled"
 }
 
 whole_life() {

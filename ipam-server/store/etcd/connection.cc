@@ -127,7 +127,7 @@ absl::Status Connection::CheckMembers() {
   bool found = false;
   for (size_t i = 0; i < members_.size(); ++i) {
     if (!access_.user.empty()) {
-      const absl::Status shown = Authenticate(*members_[i], absl::Now() + CallTime().attempt);
+      const absl::Status shown = Authenticate(i, absl::Now() + CallTime().attempt);
       if (!shown.ok() && !absl::IsUnavailable(shown)) return shown;
     }
     const auto status = StatusOf(i);
@@ -136,7 +136,8 @@ absl::Status Connection::CheckMembers() {
       last = status.status();
       continue;
     }
-    RETURN_IF_ERROR(CheckVersion(status->version()));
+    RETURN_IF_ERROR(
+        base::Annotate(CheckVersion(status->version()), access_.endpoints[i].ToString()));
     if (cluster_id_ == 0) cluster_id_ = status->header().cluster_id();
     if (!std::exchange(found, true)) {
       absl::MutexLock lock(&mutex_);
@@ -164,15 +165,18 @@ void Connection::Prepare(grpc::ClientContext& context, absl::Time deadline) cons
   if (!token_.empty()) context.AddMetadata("token", token_);
 }
 
-absl::Status Connection::Authenticate(Member& member, absl::Time deadline) {
+absl::Status Connection::Authenticate(size_t index, absl::Time deadline) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(deadline));
   pb::AuthenticateRequest request;
   request.set_name(access_.user);
   request.set_password(access_.password);
   pb::AuthenticateResponse response;
-  const grpc::Status status = member.auth->Authenticate(&context, request, &response);
-  if (!status.ok()) return Judge(status.error_code(), status.error_message()).status;
+  const grpc::Status status = members_[index]->auth->Authenticate(&context, request, &response);
+  if (!status.ok()) {
+    return base::Annotate(Judge(status.error_code(), status.error_message()).status,
+                          access_.endpoints[index].ToString());
+  }
   absl::MutexLock lock(&mutex_);
   token_ = response.token();
   return absl::OkStatus();
@@ -187,13 +191,15 @@ Verdict Connection::TryMember(size_t index, const Attempt& attempt, absl::Time d
     const pb::ResponseHeader* header = nullptr;
     const grpc::Status status = attempt(member, context, header);
     if (status.ok()) {
-      if (header != nullptr) verdict.status = CheckCluster(*header);
+      if (header != nullptr) {
+        verdict.status = base::Annotate(CheckCluster(*header), access_.endpoints[index].ToString());
+      }
       return verdict;
     }
     verdict = Judge(status.error_code(), status.error_message());
     verdict.status = base::Annotate(verdict.status, access_.endpoints[index].ToString());
     if (!verdict.authenticate || access_.user.empty() || round > 0) return verdict;
-    const absl::Status shown = Authenticate(member, deadline);
+    const absl::Status shown = Authenticate(index, deadline);
     if (!shown.ok()) return {.status = shown, .try_next = absl::IsUnavailable(shown)};
     verdict = {};
   }
@@ -207,11 +213,22 @@ absl::Status Connection::Try(const Attempt& attempt, const CallTime& time, bool*
     absl::MutexLock lock(&mutex_);
     index = current_;
   }
+  std::vector<std::string> said(members_.size());  // By each member that had no answer.
   for (size_t tried = 1;; ++tried) {
     const Verdict verdict = TryMember(index, attempt, std::min(end, absl::Now() + time.attempt));
     if (in_doubt != nullptr) *in_doubt |= verdict.in_doubt;
-    if (!verdict.try_next) return verdict.status;
-    if (absl::Now() >= end) return verdict.status;
+    if (!verdict.try_next) {
+      NoteTrouble(verdict.status);
+      return verdict.status;
+    }
+    // The last attempts have little time, and end without saying what those before have said.
+    if (!verdict.silent || said[index].empty()) said[index] = base::MessageOf(verdict.status);
+    if (absl::Now() >= end) {
+      std::erase(said, "");
+      const absl::Status all(verdict.status.code(), absl::StrJoin(said, "; "));
+      NoteTrouble(all);
+      return all;
+    }
     NextMember(index);
     index = (index + 1) % members_.size();
     if (tried % members_.size() == 0) absl::SleepFor(kPause);
@@ -222,6 +239,34 @@ absl::Status Connection::TryOnly(size_t index, const Attempt& attempt, absl::Dur
   return TryMember(index, attempt, absl::Now() + time).status;
 }
 
+absl::Status Connection::TryForRecords(const Attempt& attempt, const CallTime& time,
+                                       bool* in_doubt) {
+  RETURN_IF_ERROR(Try(attempt, time, in_doubt));
+  absl::MutexLock lock(&mutex_);
+  trouble_ = absl::OkStatus();
+  return absl::OkStatus();
+}
+
+void Connection::NoteTrouble(const absl::Status& failure) {
+  absl::MutexLock lock(&mutex_);
+  switch (failure.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kUnimplemented:
+    case absl::StatusCode::kDataLoss:
+      trouble_ = failure;
+      return;
+    default:  // There is none, or it is about this call.
+      return;
+  }
+}
+
+absl::Status Connection::Trouble() const {
+  absl::MutexLock lock(&mutex_);
+  return trouble_;
+}
+
 void Connection::NextMember(size_t failed) {
   absl::MutexLock lock(&mutex_);
   if (current_ == failed) current_ = (failed + 1) % members_.size();
@@ -229,12 +274,12 @@ void Connection::NextMember(size_t failed) {
 
 absl::Status Connection::Range(const pb::RangeRequest& request, pb::RangeResponse& response,
                                const CallTime& time) {
-  return Try(Unary(&Member::kv, &pb::KV::Stub::Range, request, response), time, nullptr);
+  return TryForRecords(Unary(&Member::kv, &pb::KV::Stub::Range, request, response), time, nullptr);
 }
 
 absl::Status Connection::Txn(const pb::TxnRequest& request, pb::TxnResponse& response,
                              bool& in_doubt, const CallTime& time) {
-  return Try(Unary(&Member::kv, &pb::KV::Stub::Txn, request, response), time, &in_doubt);
+  return TryForRecords(Unary(&Member::kv, &pb::KV::Stub::Txn, request, response), time, &in_doubt);
 }
 
 absl::Status Connection::Compact(int64_t revision, bool wait) {

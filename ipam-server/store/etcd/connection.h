@@ -78,6 +78,11 @@ class Connection {
   // Whether an answer comes from the cluster. Errors: kFailedPrecondition.
   absl::Status CheckCluster(const etcdserverpb::ResponseHeader& header) const;
 
+  // Why the members refuse what is called: what each that was asked last said, with its endpoint.
+  // OK while they take calls for records; others, a lease's, they may take from anybody. A call
+  // that is refused for itself, or for a full database, which can be read, changes nothing here.
+  absl::Status Trouble() const;
+
   uint64_t cluster_id() const { return cluster_id_; }
   std::string Describe() const;  // "https://a:2379,https://b:2379"
 
@@ -101,7 +106,9 @@ class Connection {
   absl::Status Try(const Attempt& attempt, const CallTime& time, bool* in_doubt);
   Verdict TryMember(size_t index, const Attempt& attempt, absl::Time deadline);
   absl::Status TryOnly(size_t index, const Attempt& attempt, absl::Duration time);
-  absl::Status Authenticate(Member& member, absl::Time deadline);
+  absl::Status Authenticate(size_t index, absl::Time deadline);
+  absl::Status TryForRecords(const Attempt& attempt, const CallTime& time, bool* in_doubt);
+  void NoteTrouble(const absl::Status& failure);
   void Prepare(grpc::ClientContext& context, absl::Time deadline) const;
 
   const Access access_;
@@ -110,6 +117,7 @@ class Connection {
   mutable absl::Mutex mutex_;
   size_t current_ ABSL_GUARDED_BY(mutex_) = 0;  // The member that is asked first.
   std::string token_ ABSL_GUARDED_BY(mutex_);
+  absl::Status trouble_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace spoke::ipam::etcd

@@ -49,6 +49,7 @@ class FencedStore final : public EtcdStore {
     return fmt::format("etcd:{} {}", connection_->Describe(), layout_.prefix);
   }
   absl::Duration LeadershipMargin() const override { return leadership_->Margin(); }
+  absl::Status Trouble() const override { return connection_->Trouble(); }
   int64_t Fence() const override { return leadership_->fence(); }
 
  private:

@@ -62,6 +62,9 @@ class EtcdStore : public Store {
   // protects it, needs a margin. Zero and less: another one may.
   virtual absl::Duration LeadershipMargin() const = 0;
 
+  // Why etcd refuses this server's calls (Connection::Trouble()); OK while it takes them.
+  virtual absl::Status Trouble() const = 0;
+
   // The fence that this leadership began with or was raised to: rises with every leader.
   virtual int64_t Fence() const = 0;
 };

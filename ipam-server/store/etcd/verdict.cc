@@ -20,14 +20,41 @@ bool NeverSent(const std::string& message) {
          Has(message, "connections to all backends failing");
 }
 
+// Why a member has not answered, and what to do about it.
+std::string WhyUnavailable(absl::StatusCode code, const std::string& message) {
+  if (Has(message, "DNS resolution failed")) {
+    return fmt::format("the name has no address ({}): correct the endpoint, or DNS", message);
+  }
+  if (Has(message, "andshake")) {
+    return fmt::format(
+        "TLS with it fails ({}): is its certificate of the authority in ca, for this name, and "
+        "still good?",
+        message);
+  }
+  if (NeverSent(message)) {
+    return fmt::format("it cannot be connected to ({}): start it, or open the way to it", message);
+  }
+  if (Has(message, "no leader") || Has(message, "request timed out")) {
+    return fmt::format("it has no quorum ({}): start the other members", message);
+  }
+  if (code == absl::StatusCode::kDeadlineExceeded) {
+    return "no answer in time: it is stopped, cut off, or without a quorum";
+  }
+  return message;
+}
+
 Verdict Denied(const char* why) { return {.status = absl::PermissionDeniedError(why)}; }
 
 Verdict JudgeArgument(const std::string& message) {
   if (Has(message, "user name is empty")) {
-    return Denied("etcd demands authentication: set a user and password, or a client certificate");
+    return Denied(
+        "etcd demands authentication: set store.etcd.user and password_file, or a client "
+        "certificate, and start the server again");
   }
   if (Has(message, "authentication failed")) {
-    return Denied("etcd does not know this user with this password");
+    return Denied(
+        "etcd does not know this user with this password: correct store.etcd.user or "
+        "password_file, and start the server again");
   }
   if (Has(message, "revision of auth store is old")) {
     return {.status = absl::PermissionDeniedError(message), .authenticate = true};
@@ -71,8 +98,9 @@ Verdict Judge(int grpc_code, const std::string& message) {
       return {.status = absl::UnimplementedError(
                   fmt::format("this is no etcd of version 3.4 or later: {}", message))};
     default:
-      return {.status = absl::UnavailableError(message),
+      return {.status = absl::UnavailableError(WhyUnavailable(code, message)),
               .try_next = true,
+              .silent = code == absl::StatusCode::kDeadlineExceeded,
               .in_doubt = !NeverSent(message)};
   }
 }

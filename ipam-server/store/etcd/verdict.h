@@ -10,6 +10,7 @@ namespace spoke::ipam::etcd {
 struct Verdict {
   absl::Status status;
   bool try_next = false;      // Another member may answer.
+  bool silent = false;        // There was no answer in time.
   bool in_doubt = false;      // The call may have happened, or may yet happen.
   bool authenticate = false;  // With a new token this member may answer.
 };

@@ -1,5 +1,7 @@
 #include "ipam-server/store/etcd/verdict.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -48,6 +50,33 @@ TEST(Judge, SaysWhatTheCallerDoesNext) {
   }
   EXPECT_TRUE(
       Judge(static_cast<int>(StatusCode::kUnauthenticated), "invalid auth token").authenticate);
+}
+
+TEST(Judge, HasAMessageOfItsOwnForEachReason) {
+  const std::vector<std::pair<std::pair<StatusCode, const char*>, const char*>> cases = {
+      {{StatusCode::kUnavailable, "DNS resolution failed for etcd.invalid:2379: not found"},
+       "the name has no address"},
+      {{StatusCode::kUnavailable, "failed to connect to all addresses; Ssl handshake failed: x"},
+       "TLS with it fails"},
+      {{StatusCode::kUnavailable, "failed to connect to all addresses; Connection refused"},
+       "cannot be connected to"},
+      {{StatusCode::kUnavailable, "etcdserver: no leader"}, "no quorum"},
+      {{StatusCode::kUnavailable, "etcdserver: request timed out"}, "no quorum"},
+      {{StatusCode::kDeadlineExceeded, "Deadline Exceeded"}, "no answer in time"},
+      {{StatusCode::kInvalidArgument, "etcdserver: user name is empty"}, "demands authentication"},
+      {{StatusCode::kInvalidArgument, "etcdserver: authentication failed, invalid user ID"},
+       "does not know this user"},
+      {{StatusCode::kFailedPrecondition, "etcdserver: authentication is not enabled"},
+       "has no authentication"},
+      {{StatusCode::kPermissionDenied, "etcdserver: permission denied"}, "give it a role"},
+      {{StatusCode::kResourceExhausted, "etcdserver: mvcc: database space exceeded"}, "NOSPACE"},
+      {{StatusCode::kDataLoss, "etcdserver: corrupt cluster"}, "damaged"},
+      {{StatusCode::kUnimplemented, "unknown service etcdserverpb.KV"}, "3.4 or later"},
+  };
+  for (const auto& [call, words] : cases) {
+    const Verdict verdict = Judge(static_cast<int>(call.first), call.second);
+    EXPECT_THAT(std::string(verdict.status.message()), testing::HasSubstr(words)) << call.second;
+  }
 }
 
 TEST(CheckVersion, RefusesWhatIsTooOld) {

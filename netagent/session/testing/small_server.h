@@ -5,6 +5,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,7 +28,7 @@ class SmallServer final : public v1::NodeService::Service {
       grpc::ServerReaderWriter<v1::ServerMessage, v1::AgentMessage>* stream) override {
     v1::AgentMessage message;
     uint64_t reported = 0;
-    while (stream->Read(&message)) {
+    for (size_t read = 0; read < reads && stream->Read(&message); ++read) {
       {
         absl::MutexLock lock(&mutex_);
         heard_.push_back(message);
@@ -59,7 +60,9 @@ class SmallServer final : public v1::NodeService::Service {
       }
     }
     // A server that is stuck waits until the stream is cut.
-    while (hold_after_end && !context->IsCancelled()) absl::SleepFor(absl::Milliseconds(5));
+    while ((hold_after_end || reads != SIZE_MAX) && !context->IsCancelled()) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
     return grpc::Status::OK;
   }
 
@@ -75,6 +78,7 @@ class SmallServer final : public v1::NodeService::Service {
   bool hang_up_after_report = false;
   bool hold_after_end = false;
   bool slow = false;
+  size_t reads = SIZE_MAX;  // After so many messages of a stream it reads no more, and holds it.
   std::string version;
   std::string refuse_as;  // If not empty, it refuses every hello, as a server of this version does.
   std::vector<v1::ServerMessage> after_desired;

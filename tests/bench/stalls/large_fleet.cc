@@ -255,20 +255,21 @@ class Fleet final : public LargeFleet {
 
   // --- The server. ---
   ipam::Background background_;
-  ipam::FleetLoop loop_{Settings(),
-                        ipam::LoadState(store_, Settings(), clock_.Now()).value(),
-                        {.store = store_,
-                         .agents = listener_,
-                         .cloud = fabric_,
-                         .mailbox = mailbox_,
-                         .clock = clock_,
-                         .log = log_,
-                         .background = &background_,
-                         .on_objects =
-                             [this](const ipam::ObjectSet& objects) {
-                               traffic_.SetTeams(ipam::TeamsByNamespace(objects));
-                             },
-                         .on_writable = [this](bool writable) { writable_ = writable; }}};
+  ipam::FleetLoop loop_{
+      Settings(),
+      ipam::LoadState(store_, Settings(), clock_.Now()).value(),
+      {.store = store_,
+       .agents = listener_,
+       .cloud = fabric_,
+       .mailbox = mailbox_,
+       .clock = clock_,
+       .log = log_,
+       .background = &background_,
+       .on_objects =
+           [this](const ipam::ObjectSet& objects) {
+             traffic_.SetTeams(ipam::TeamsByNamespace(objects));
+           },
+       .on_writable = [this](const absl::Status& why_not) { writable_ = why_not.ok(); }}};
   ipam::FakeCloud cloud_{ipam::AnswersTo(mailbox_)};
   ipam::EventRing events_{log_, clock_};
   ipam::TrafficBook traffic_{clock_, nullptr};

@@ -67,29 +67,30 @@ void EtcdCluster::Start(size_t member) {
   const Member& it = members_[member];
   const std::string client = fmt::format("{}://127.0.0.1:{}", options_.scheme, it.client_port);
   const std::string peer = fmt::format("http://127.0.0.1:{}", it.peer_port);
-  std::vector<std::string> arguments = {kEtcd,
-                                        "--name",
-                                        fmt::format("m{}", member),
-                                        "--data-dir",
-                                        directory_.File(fmt::format("m{}", member)),
-                                        "--listen-client-urls",
-                                        client,
-                                        "--advertise-client-urls",
-                                        client,
-                                        "--listen-peer-urls",
-                                        peer,
-                                        "--initial-advertise-peer-urls",
-                                        peer,
-                                        "--initial-cluster",
-                                        absl::StrJoin(peers, ","),
-                                        "--initial-cluster-token",
-                                        fmt::format("spoke-test-{}", members_[0].peer_port),
-                                        "--heartbeat-interval",
-                                        "100",
-                                        "--election-timeout",
-                                        "1000",
-                                        "--logger",
-                                        "zap"};
+  std::vector<std::string> arguments = {
+      kEtcd,
+      "--name",
+      fmt::format("m{}", member),
+      "--data-dir",
+      directory_.File(fmt::format("m{}-{}", member, generation_)),
+      "--listen-client-urls",
+      client,
+      "--advertise-client-urls",
+      client,
+      "--listen-peer-urls",
+      peer,
+      "--initial-advertise-peer-urls",
+      peer,
+      "--initial-cluster",
+      absl::StrJoin(peers, ","),
+      "--initial-cluster-token",
+      fmt::format("spoke-test-{}-{}", members_[0].peer_port, generation_),
+      "--heartbeat-interval",
+      "100",
+      "--election-timeout",
+      "1000",
+      "--logger",
+      "zap"};
   if (options_.quota_bytes > 0) {
     arguments.insert(arguments.end(),
                      {"--quota-backend-bytes", std::to_string(options_.quota_bytes)});
@@ -104,6 +105,11 @@ void EtcdCluster::Kill(size_t member) { members_[member].process.reset(); }
 
 void EtcdCluster::SwapPort(size_t member) {
   std::swap(members_[member].client_port, members_[member].spare_port);
+}
+
+void EtcdCluster::Forget(size_t member) {
+  CHECK(!members_[member].process, "a member that runs forgets nothing");
+  ++generation_;
 }
 
 void EtcdCluster::Stop(size_t member) { members_[member].process->Signal(SIGSTOP); }

@@ -39,6 +39,9 @@ class EtcdCluster {
   // From its next start on, a member listens for clients at another port, and at the first one
   // again when this is called again: who knows the one does not find it at the other.
   void SwapPort(size_t member);
+  // Makes a member that was killed a new one, without data and of another cluster, at its next
+  // start.
+  void Forget(size_t member);
   void Stop(size_t member);      // SIGSTOP
   void Continue(size_t member);  // SIGCONT
 
@@ -58,6 +61,7 @@ class EtcdCluster {
   void AwaitHealth() const;
 
   const ClusterOptions options_;
+  int generation_ = 0;  // Of the cluster: rises when members forget what they were.
   const testing_support::TempDir directory_;
   std::vector<Member> members_;
 };

@@ -11,8 +11,15 @@ readonly HA_IMAGE_TAG=lab
 ha_images_make() {
   local bin=${ETCD_BIN:-/usr/bin}
   mkdir -p "$LAB_DIR/images" || return 1
-  "$LAB_HOME/make_image.py" "$LAB_DIR/images/etcd.tar" "$ETCD_IMAGE:$HA_IMAGE_TAG" "$bin/etcd" || return 1
+  "$LAB_HOME/make_image.py" "$LAB_DIR/images/etcd.tar" "$ETCD_IMAGE:$HA_IMAGE_TAG" "$bin/etcd" \
+    "$bin/etcdctl" || return 1
   "$LAB_HOME/make_image.py" "$LAB_DIR/images/kubectl.tar" "$KUBECTL_IMAGE:$HA_IMAGE_TAG" "$KUBERNETES_BIN/kubectl"
+}
+
+# ha_node_up NODE: a node of the cluster that has the images.
+ha_node_up() {
+  kube_node_up "$1" && kube_image "$1" "$HA_IMAGE" && kube_image "$1" "$LAB_DIR/images/etcd.tar" &&
+    kube_image "$1" "$LAB_DIR/images/kubectl.tar"
 }
 
 # _disk NODE NAME SIZE: an empty disk of that machine, and the volume for whoever is put there.
@@ -163,10 +170,17 @@ _connected() {
   jq -e --arg nodes "$*" '[.[] | select(.connected).name] | sort | join(" ") == $nodes' >/dev/null <<<"$nodes"
 }
 
-# _metric NODE NAME: of the server there, as a program of the node itself asks.
-_metric() {
-  lab_node_exec "$1" curl --noproxy '*' --silent --fail --max-time 5 "http://${LAB_ADDRESSES[$1]}:9464/metrics" |
-    awk -v name="$2" '$1 == name {print $2}'
+# _leading NODE...: whether the metrics of the servers there say that one of them leads. Asks from another
+# machine, as Prometheus does, with the token that is published.
+_leading() {
+  local token node said=''
+  token=$(kube -n "$SYSTEM" get secret spoke-metrics -o 'jsonpath={.data.token}' | base64 -d) || return 1
+  for node in "$@"; do
+    said+=$(lab_node_exec "$LAB_CONTROL" curl --noproxy '*' --silent --show-error --fail --max-time 5 \
+      --header "Authorization: Bearer $token" "http://${LAB_ADDRESSES[$node]}:9464/metrics") || return 1
+    said+=$'\n'
+  done
+  awk '$1 == "spoke_ipam_leading" {print; sum += $2; ++count} END {exit !(sum == 1 && count == '$#')}' <<<"$said"
 }
 
 # _spread LABEL: whether its three pods are on three machines.
@@ -178,7 +192,7 @@ _spread() {
 }
 
 case_ha_install() {
-  local node leader leading=''
+  local node
   _manifests_of_then && _disks && _ha_overlay_make && lab_fabric_started || return 1
   kube apply -k "$LAB_DIR/overlay" && _ha_secrets || return 1
   _rolled_out statefulset/spoke-etcd && _rolled_out statefulset/spoke-ipam-server &&
@@ -186,16 +200,14 @@ case_ha_install() {
   for node in "${LAB_NODES[@]}"; do kube_wait_node "$node" 60 || return 1; done
   _spread spoke-ipam-server && _spread spoke-etcd || return 1
   lab_wait 30 "one server to lead" "" _leader || return 1
-  leader=$(_leader)
-  for node in "${LAB_NODES[@]}"; do leading+=" $(_metric "$node" spoke_ipam_leading)"; done
-  [[ $(tr ' ' '\n' <<<"$leading" | sort | paste -s -d ' ') == ' 0 0 1' ]] ||
-    { lab_error "of spoke_ipam_leading the servers say:$leading" && return 1; }
   [[ $(kube -n "$SYSTEM" get endpoints spoke-ipam-server -o json | jq '[.subsets[].addresses[]] | length') == 3 ]] ||
     { lab_error "the Service does not have three ready endpoints" && return 1; }
   lab_wait 60 "three agents to be connected" "" _connected "${LAB_NODES[@]}" || return 1
   printf 'ha: {enabled: true}\n' >"$LAB_DIR/ha.yaml"
   _chart_taken "$LAB_DIR/ha.yaml" || return 1
-  lab_say "$leader leads"
+  # Kubelets may take more than a minute to give pods a Secret that is newer than they are.
+  lab_wait 150 "the metrics of all servers, for whom shows the token" "" _leading "${LAB_NODES[@]}" || return 1
+  lab_say "$(_leader) leads"
   lab_show leader_ctl node list
 }
 
@@ -365,6 +377,7 @@ case_ha_leader_dies() {
   ran=$(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000))
   lab_say "100 pods run on ${others[*]}, $ran ms after it died"
   lab_wait 60 "the agents of ${others[*]} to be connected" "" _connected "${others[@]}" || return 1
+  _leading "${others[@]}" || { lab_error "metrics do not say that one server leads" && return 1; }
   _none_twice "$node" "${others[@]}" || return 1
   lab_wait 60 "the store to have each of them" "" _store_has_crowd "${others[@]}" || return 1
   lab_wait 60 "store, cloud and agents to agree" "" _audited || return 1
@@ -372,3 +385,47 @@ case_ha_leader_dies() {
   lab_show leader_ctl node list
 }
 
+
+# _machine_replaced NODE: a new machine of that name, with empty disks, where the one was that died.
+_machine_replaced() {
+  mv "$LAB_DIR/log/$1" "$LAB_DIR/log/$1-that-died" && lab_node_up "$1" &&
+    lab_nic_add "$1" "$(lab_mac "$1")" "${LAB_ADDRESSES[$1]}/$LAB_SUBNET_LENGTH" || return 1
+  lab_node_kill "$LAB_FABRIC" spoke-fabric && lab_fabric_start "$(lab_attachments)" || return 1
+  lab_node_exec "$1" mkdir -p /var/lib/disks/server /var/lib/disks/etcd && ha_node_up "$1"
+}
+
+# _etcdctl MEMBER ARGUMENTS...: etcdctl, where that member runs.
+_etcdctl() {
+  kube -n "$SYSTEM" exec -i "$1" -- env ETCDCTL_API=3 etcdctl --endpoints=https://127.0.0.1:12379 \
+    --cacert=/etc/etcd/ca.pem --cert=/etc/etcd/client.pem --key=/etc/etcd/client.key "${@:2}" </dev/null
+}
+
+# _member_replaced DEAD LIVING: the member DEAD has lost its data, as KUBERNETES.md ("Several servers") has it.
+_member_replaced() {
+  local id address
+  id=$(_etcdctl "$2" member list | awk -F ', ' -v name="$1" '$3 == name {print $1}') || return 1
+  address=https://$(kube -n "$SYSTEM" get service "$1" -o 'jsonpath={.spec.clusterIP}'):12380 || return 1
+  _etcdctl "$2" member remove "$id" && _etcdctl "$2" member add "$1" --peer-urls="$address" || return 1
+  sed -i 's/^initial-cluster-state: new$/initial-cluster-state: existing/' "$LAB_DIR/etcd/$1.yaml" || return 1
+  kube -n "$SYSTEM" create secret generic spoke-etcd --from-file="$LAB_DIR/etcd" --dry-run=client -o yaml |
+    kube -n "$SYSTEM" apply -f - && kube -n "$SYSTEM" delete pod "$1"
+}
+
+# The machine that ha_leader_dies has ended comes again, with nothing on it.
+case_ha_machine_replaced() {
+  local node dead='' member lost='' living=''
+  for node in "${LAB_NODES[@]}"; do [[ -d $LAB_DIR/machine/$node ]] || dead=$node; done
+  [[ -n $dead ]] || { lab_error "no machine is gone" && return 1; }
+  _machine_replaced "$dead" && kube_wait_node "$dead" 120 || return 1
+  for member in spoke-etcd-{0,1,2}; do
+    if [[ $(_node_of "$member") != "$dead" ]]; then living=$member; else lost=$member; fi
+  done
+  _member_replaced "$lost" "$living" || return 1
+  _rolled_out statefulset/spoke-etcd && _rolled_out statefulset/spoke-ipam-server || return 1
+  lab_show _etcdctl "$living" endpoint health --cluster || return 1
+  lab_wait 60 "one server to lead" "" _leader || return 1
+  lab_wait 60 "three agents to be connected" "" _connected "${LAB_NODES[@]}" || return 1
+  _deployed back 10 "$dead" || return 1
+  lab_wait 60 "the store to have the pods that there are" "" _store_knows_pods || return 1
+  lab_wait 60 "store, cloud and agents to agree" "" _audited
+}

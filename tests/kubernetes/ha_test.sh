@@ -13,15 +13,15 @@ source "$ROOT/tests/kubernetes/ha_cases.sh"
 # shellcheck source=run_cases.sh
 source "$ROOT/tests/kubernetes/run_cases.sh"
 
-readonly CASES=(ha_install ha_rollout ha_restore ha_leader_dies)
+readonly CASES=(ha_install ha_rollout ha_restore ha_leader_dies ha_machine_replaced)
 
 main() {
   if (($# < 2)) || [[ ! -f $2 ]]; then
     printf 'usage: ha_test.sh DIRECTORY_OF_PROGRAMS IMAGE.tar [CASE...]\n' >&2
     exit 2
   fi
-  local image=$2 node
-  image=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
+  local node
+  HA_IMAGE=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
   cases_known "${*:3}" "${CASES[@]}" || exit 2
   lab_for_test "$1"
   lab_step "A cluster of three nodes without any pod network"
@@ -32,10 +32,7 @@ main() {
   kube_control_up
   ha_images_make
   for node in "${LAB_NODES[@]}"; do
-    kube_node_up "$node"
-    kube_image "$node" "$image"
-    kube_image "$node" "$LAB_DIR/images/etcd.tar"
-    kube_image "$node" "$LAB_DIR/images/kubectl.tar"
+    ha_node_up "$node"
   done
   cases_run ha_install "${*:3}" "${CASES[@]}"
 }

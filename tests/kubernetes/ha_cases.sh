@@ -147,7 +147,7 @@ _leader() {
     _at "$server" status >/dev/null 2>"$LAB_DIR/said" || code=$?
     case $code in
       0) found+=${found:+ }$server ;;
-      3) ;;
+      5) ;;
       *) printf '%s: exit code %s: %s\n' "$server" "$code" "$(cat "$LAB_DIR/said")" >&2 && return 1 ;;
     esac
   done

@@ -13,6 +13,8 @@ usage: scripts/etcd_files.sh -o DIR [OPTION...] NAME=ADDRESS...
   --metrics-port N   the port for /health and /metrics, on 127.0.0.1 only; 2381 without it
   --files PATH       where members will find the files; /etc/spoke/etcd without it
   --data PATH        where members will keep their data; /var/lib/spoke-etcd without it
+  --also ADDRESS     another IP address in each member's certificate, as often as you like. etcd 3.4 takes a member
+                     only from an address of its certificate: behind Services name each node's address
 
 Makes for each member NAME at ADDRESS (an IP address, or a name that all others can resolve):
   NAME.yaml NAME.pem NAME.key    its configuration, its certificate and its key
@@ -54,6 +56,7 @@ in_url() {
 member_made() {
   local names=DNS:$2 address
   if [[ $2 == *:* || $2 =~ ^[0-9.]+$ ]]; then names=IP:$2,IP:127.0.0.1; fi
+  names+=$also
   address=$(in_url "$2")
   signed "$1" "$1" "subjectAltName=$names
 extendedKeyUsage=serverAuth,clientAuth"
@@ -82,7 +85,7 @@ peer-transport-security:
   cert-file: $files/$1.pem
   key-file: $files/$1.key
   # A certificate with addresses is taken from these addresses only, and behind a Service a member comes from
-  # its node's. This one has none. etcd 3.4 does not know these two keys, and shows the one above.
+  # its node's. This one has none. etcd 3.4 does not know these two keys, and shows the one above (--also).
   client-cert-file: $files/peer.pem
   client-key-file: $files/peer.key
   client-cert-auth: true
@@ -100,12 +103,12 @@ listening() {
 }
 
 main() {
-  out='' client_port=2379 peer_port=2380 metrics_port=2381 files=/etc/spoke/etcd data=/var/lib/spoke-etcd cluster=''
+  out='' client_port=2379 peer_port=2380 metrics_port=2381 files=/etc/spoke/etcd data=/var/lib/spoke-etcd cluster='' also=''
   local members=() member
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
-      -o | --client-port | --peer-port | --metrics-port | --files | --data)
+      -o | --client-port | --peer-port | --metrics-port | --files | --data | --also)
         if (($# < 2)); then usage >&2 && exit 2; fi
         case $1 in
           -o) out=$2 ;;
@@ -114,6 +117,13 @@ main() {
           --metrics-port) metrics_port=$2 ;;
           --files) files=$2 ;;
           --data) data=$2 ;;
+          --also)
+            if [[ ! $2 =~ ^[0-9a-fA-F.:]+$ ]]; then
+              printf 'etcd_files.sh: --also %s: it takes an IP address\n' "$2" >&2
+              exit 2
+            fi
+            also+=,IP:$2
+            ;;
         esac
         shift
         ;;

@@ -13,7 +13,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   e2e    real programs and a real container runtime on this machine; needs root
   ha     several servers on etcd, of which one leads, killed, stopped and cut off; needs root
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
-         hurt and removed; not in `all`; makes Kubernetes first, once, in some 10 minutes; needs root
+         hurt and removed, and another one with three servers on etcd; not in `all`; makes Kubernetes first,
+         once, in some 10 minutes; needs root. Single cases: scripts/test.sh kubernetes -- CASE...
   upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not
          in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
@@ -39,13 +40,24 @@ require_lock_of_e2e() {
   fi
 }
 
-# kubernetes [CASE...]: with release programs, as users run them.
+# kubernetes [CASE...]: with release programs, as users run them. Cases of several servers, ha_..., have a
+# cluster of their own.
 test_kubernetes() {
+  local name one=() several=() failed=0
+  for name in "$@"; do
+    if [[ $name == ha_* ]]; then several+=("$name"); else one+=("$name"); fi
+  done
   KUBERNETES_BIN=$(scripts/kubernetes.sh)
   export KUBERNETES_BIN
   scripts/build.sh release programs
   scripts/image.sh -o build/spoke.tar
-  exec tests/kubernetes/kubernetes_test.sh build/release/bin build/spoke.tar "$@"
+  if (($# == 0 || ${#one[@]} > 0)); then
+    tests/kubernetes/kubernetes_test.sh build/release/bin build/spoke.tar "${one[@]}" || failed=1
+  fi
+  if (($# == 0 || ${#several[@]} > 0)); then
+    tests/kubernetes/ha_test.sh build/release/bin build/spoke.tar "${several[@]}" || failed=1
+  fi
+  exit "$failed"
 }
 
 # upgrade COMMIT

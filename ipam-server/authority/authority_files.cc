@@ -152,13 +152,17 @@ absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCert
   return true;
 }
 
-absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory) {
+absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory,
+                                             const std::string& published) {
   const std::string file = directory + "/metrics.token";
   ASSIGN_OR_RETURN(std::string text, ReadIfThere(file));
   text = text.substr(0, text.find_first_of("\r\n"));
-  if (!text.empty()) return text;
-  ASSIGN_OR_RETURN(const std::string random, tls::RandomBytes(kTokenBytes));
-  text = absl::BytesToHexString(random);
+  if (!text.empty() && (published.empty() || text == published)) return text;
+  text = published;
+  if (text.empty()) {
+    ASSIGN_OR_RETURN(const std::string random, tls::RandomBytes(kTokenBytes));
+    text = absl::BytesToHexString(random);
+  }
   RETURN_IF_ERROR(Write(file, text + "\n"));
   return text;
 }

@@ -56,7 +56,9 @@ absl::StatusOr<bool> KeepCertificate(const std::string& directory, const OwnCert
                                      const tls::Authority& authority, absl::Time now);
 
 // The first line of the directory's metrics.token, which is made, of 32 random bytes, when it is
-// missing or empty. Errors: as errno says; kInternal (no randomness).
-absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory);
+// missing or empty. `published`, which another server may have made, takes the file's place unless
+// it is empty. Errors: as errno says; kInternal (no randomness).
+absl::StatusOr<std::string> KeepMetricsToken(const std::string& directory,
+                                             const std::string& published);
 
 }  // namespace spoke::ipam

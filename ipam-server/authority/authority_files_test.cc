@@ -135,14 +135,22 @@ TEST_F(AuthorityFiles, SayWhichDirectoryCannotBeMade) {
 
 TEST(MetricsToken, IsMadeOnceAndItsFirstLineCounts) {
   const testing_support::TempDir dir;
-  const std::string made = KeepMetricsToken(dir.path()).value();
+  const std::string made = KeepMetricsToken(dir.path(), "").value();
   EXPECT_EQ(made.size(), 64U);
-  EXPECT_EQ(KeepMetricsToken(dir.path()).value(), made);
+  EXPECT_EQ(KeepMetricsToken(dir.path(), "").value(), made);
   const testing_support::TempDir other;
-  EXPECT_NE(KeepMetricsToken(other.path()).value(), made);
+  EXPECT_NE(KeepMetricsToken(other.path(), "").value(), made);
   ASSERT_TRUE(
       os::WriteFileAtomic(dir.File("metrics.token"), "new\nold\n", os::Durability::kVisible).ok());
-  EXPECT_EQ(KeepMetricsToken(dir.path()).value(), "new");
+  EXPECT_EQ(KeepMetricsToken(dir.path(), "").value(), "new");
+}
+
+TEST(MetricsToken, IsThePublishedOneAsLongAsThereIsOne) {
+  const testing_support::TempDir dir;
+  EXPECT_EQ(KeepMetricsToken(dir.path(), "of another server").value(), "of another server");
+  EXPECT_EQ(KeepMetricsToken(dir.path(), "").value(), "of another server");
+  EXPECT_EQ(KeepMetricsToken(dir.path(), "a newer one").value(), "a newer one");
+  EXPECT_EQ(os::ReadFile(dir.File("metrics.token")).value(), "a newer one\n");
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ Enrollment::Enrollment(EnrollmentSettings settings, std::unique_ptr<ClusterAutho
                 .revocations = edges.revocations,
                 .clock = edges.clock,
                 .log = edges.log,
-                .margin = edges.margin}) {}
+                .margin = edges.margin}),
+      is_stored_(edges.place.has_value()) {}
 
 absl::StatusOr<std::unique_ptr<Enrollment>> Enrollment::Open(EnrollmentSettings settings,
                                                              Edges edges) {
@@ -137,7 +138,11 @@ absl::Status Enrollment::PublishAll() {
                      os::ReadFile(settings_.directory + "/operator.pem"));
     ASSIGN_OR_RETURN(files.operator_key, os::ReadFile(settings_.directory + "/operator.key"));
   }
-  ASSIGN_OR_RETURN(files.metrics_token, KeepMetricsToken(settings_.directory));
+  std::string published;
+  if (is_stored_) {
+    ASSIGN_OR_RETURN(published, PublishedMetricsToken(api_, settings_.rules.k8s_namespace));
+  }
+  ASSIGN_OR_RETURN(files.metrics_token, KeepMetricsToken(settings_.directory, published));
   ASSIGN_OR_RETURN(const bool written, Publish(api_, settings_.rules.k8s_namespace, files));
   if (written) {
     log_.Info("authority_published",

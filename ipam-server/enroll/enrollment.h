@@ -89,6 +89,8 @@ class Enrollment {
   PausingReviewer reviewer_;
   EnrollService service_;
   std::unique_ptr<rpc::BoundedServer> server_;
+  // With the authority in the store there may be several servers, which share a token for metrics.
+  const bool is_stored_;
   bool told_unused_ = false;  // Of the thread that looks after objects.
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

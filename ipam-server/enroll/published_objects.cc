@@ -1,13 +1,16 @@
 #include "ipam-server/enroll/published_objects.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "fmt/core.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/telemetry/scrape_request.h"
 
 namespace spoke::ipam {
 namespace {
@@ -90,6 +93,26 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   }
   RETURN_IF_ERROR(failed);
   return written;
+}
+
+absl::StatusOr<std::string> PublishedMetricsToken(const KubernetesApi& api,
+                                                  const std::string& k8s_namespace) {
+  ASSIGN_OR_RETURN(const http::Response found,
+                   api.Call("GET", fmt::format("/api/v1/namespaces/{}/secrets/{}", k8s_namespace,
+                                               kMetricsSecret)));
+  if (found.status == 404) return "";
+  RETURN_IF_ERROR(StatusOfAnswer(found, fmt::format("read {}", kMetricsSecret)));
+  const auto secret = ParseJsonObject(found.body);
+  // The error leaves out the text, which holds a token.
+  if (!secret.ok())
+    return absl::InternalError(fmt::format("read {}: no JSON object", kMetricsSecret));
+  const json* data = FindMember(*secret, "data");
+  std::string token;
+  if (data == nullptr || !absl::Base64Unescape(StringMember(*data, "token"), &token)) return "";
+  absl::StripAsciiWhitespace(&token);
+  const bool is_one_line = std::all_of(
+      token.begin(), token.end(), [](unsigned char byte) { return absl::ascii_isgraph(byte); });
+  return is_one_line && token.size() >= telemetry::kMinTokenBytes ? token : "";
 }
 
 absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace) {

@@ -32,6 +32,11 @@ struct PublishedFiles {
 absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
                              const PublishedFiles& files);
 
+// Returns the token of the Secret for metrics; empty: there is none, or none that an endpoint for
+// metrics would take. Errors: as StatusOfAnswer() and KubernetesApi::Call().
+absl::StatusOr<std::string> PublishedMetricsToken(const KubernetesApi& api,
+                                                  const std::string& k8s_namespace);
+
 // Whether the operators' Secret is there, such as from a time when it was published. Errors: as
 // StatusOfAnswer() and KubernetesApi::Call().
 absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace);

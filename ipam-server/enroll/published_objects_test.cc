@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/enroll/fake_api_server_for_test.h"
@@ -56,6 +57,30 @@ TEST(PublishedObjects, OperatorsThatNobodyServesGetNoSecret) {
   EXPECT_FALSE(Publish(api, "spoke-system", files).value());
   EXPECT_TRUE(HasOperatorSecret(api, "spoke-system").value());
   EXPECT_EQ(server.Object(kSecret)["data"]["tls.key"], "a2V5");
+}
+
+TEST(PublishedObjects, TheTokenForMetricsIsReadBackUnlessNoEndpointTakesIt) {
+  FakeApiServer server;
+  const KubernetesApi api(server.access());
+  EXPECT_EQ(PublishedMetricsToken(api, "spoke-system").value(), "");
+  const std::string token = "0123456789abcdef";
+  ASSERT_TRUE(Publish(api, "spoke-system", {"authority", "", "", token}).ok());
+  EXPECT_EQ(PublishedMetricsToken(api, "spoke-system").value(), token);
+  const auto as_written = [&](const std::string& text) {
+    server.SetObject(kTokenSecret, {{"data", {{"token", absl::Base64Escape(text)}}}});
+    return PublishedMetricsToken(api, "spoke-system").value();
+  };
+  EXPECT_EQ(as_written(token + "\n"), token);
+  EXPECT_EQ(as_written("short"), "");
+  EXPECT_EQ(as_written(token + "\n" + token), "");
+  for (const nlohmann::json& other :
+       {nlohmann::json{{"kind", "Secret"}}, nlohmann::json{{"data", 7}},
+        nlohmann::json{{"data", {{"token", "not base64!"}}}}}) {
+    server.SetObject(kTokenSecret, other);
+    EXPECT_EQ(PublishedMetricsToken(api, "spoke-system").value(), "") << other;
+  }
+  server.FailWith(403);
+  EXPECT_TRUE(absl::IsFailedPrecondition(PublishedMetricsToken(api, "spoke-system").status()));
 }
 
 TEST(PublishedObjects, SayWhichRightIsMissing) {

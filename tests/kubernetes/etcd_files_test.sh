@@ -36,6 +36,10 @@ make_files "${members[@]}"
 for wrong in a a=b/c A=127.0.0.1 a=b@c; do
   if make_files "$wrong" 2>/dev/null; then fail "it takes the member \"$wrong\""; fi
 done
+"$root/scripts/etcd_files.sh" -o "$scratch/also" --also 10.1.2.3 --also fd00::7 a=10.0.0.1 >/dev/null
+[[ $(openssl x509 -in "$scratch/also/a.pem" -noout -ext subjectAltName) == *10.0.0.1*10.1.2.3*FD00:*:7* ]] ||
+  fail "addresses that are asked for are not in the certificate"
+if "$root/scripts/etcd_files.sh" -o "$scratch/also" --also node1 a=10.0.0.1 2>/dev/null; then fail "it takes the address \"node1\""; fi
 
 for i in 0 1 2; do
   # Each has its own data, and its own port for health.

@@ -8,33 +8,20 @@
 set -euo pipefail
 # shellcheck source=cases.sh
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
+# shellcheck source=run_cases.sh
+source "$ROOT/tests/kubernetes/run_cases.sh"
 
 readonly CASES=(manifests install rights dry_run hundred_pods pod_to_pod service host_port bandwidth egress
   counters rolling_update foreign_network wrong_server agent_killed server_killed node_killed uninstall)
-passed=0
-failed=()
-
-# run_case NAME: a case that fails is told, and the others are run all the same.
-run_case() {
-  local began=$SECONDS
-  lab_step "${1//_/ }"
-  if "case_$1"; then
-    passed=$((passed + 1))
-    lab_ok "$1 ($((SECONDS - began)) s)"
-  else
-    failed+=("$1")
-    printf '    FAILED  %s\n' "$1"
-  fi
-}
 
 main() {
   if (($# < 2)) || [[ ! -f $2 ]]; then
     printf 'usage: kubernetes_test.sh DIRECTORY_OF_PROGRAMS IMAGE.tar [CASE...]\n' >&2
     exit 2
   fi
-  local image=$2 node name wanted
+  local image=$2 node
   image=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
-  wanted=" ${*:3} "
+  cases_known "${*:3}" "${CASES[@]}" || exit 2
   lab_for_test "$1"
   lab_step "A cluster of two nodes without any pod network"
   lab_use_internet
@@ -44,16 +31,7 @@ main() {
     kube_node_up "$node"
     kube_image "$node" "$image"
   done
-  for name in "${CASES[@]}"; do
-    if [[ $wanted != '  ' && $name != install && $wanted != *" $name "* ]]; then continue; fi
-    run_case "$name"
-  done
-  if ((${#failed[@]} > 0)); then
-    lab_show_logs
-    printf 'failed: %s\n' "${failed[*]}"
-  fi
-  printf '%d passed, %d failed\n' "$passed" "${#failed[@]}"
-  ((${#failed[@]} == 0))
+  cases_run install "${*:3}" "${CASES[@]}"
 }
 
 main "$@"

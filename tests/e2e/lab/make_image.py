@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes a container image made of busybox alone, without any container tool or network.
+"""Writes a container image made of busybox and programs of this machine, without any container tool
+or network.
 
-usage: make_image.py OUT.tar REFERENCE
+usage: make_image.py OUT.tar REFERENCE [PROGRAM...]
 
 OUT.tar is an OCI image layout with one layer, for `ctr images import`. It runs /pause when it is
-given no command, so it serves as a sandbox image too. The same busybox gives the same bytes.
+given no command, so it serves as a sandbox image too. Each PROGRAM is a path; it is in the image's
+/bin, with the libraries that it is started with. The same programs give the same bytes.
 """
 
 import io
@@ -15,6 +17,7 @@ import tarfile
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 sys.path.insert(0, os.path.join(ROOT, "scripts/image"))
+from image_files import is_static, libraries, Failure, LINKS  # noqa: E402
 from oci_layout import add, write_image  # noqa: E402
 
 BUSYBOX = "/bin/busybox"
@@ -44,7 +47,21 @@ def read_busybox():
     return data, sorted(set(applets.stdout.split()) - {"busybox"})
 
 
-def make_layer():
+def add_programs(layer, programs):
+    for program in programs:
+        with open(program, "rb") as file:
+            add(layer, "bin/" + os.path.basename(program), file.read(), mode=0o755)
+    needed = [program for program in programs if not is_static(program)]
+    if not needed:
+        return
+    for name in ("lib", "lib64"):
+        add(layer, name, type=tarfile.SYMTYPE, linkname=LINKS[name], mode=0o777)
+    for inside, library in sorted(libraries(needed).items()):
+        with open(library, "rb") as file:
+            add(layer, inside, file.read(), mode=0o755)
+
+
+def make_layer(programs):
     busybox, applets = read_busybox()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as layer:
@@ -57,16 +74,20 @@ def make_layer():
         add(layer, "pause", PAUSE, mode=0o755)
         for name, data in sorted(FILES.items()):
             add(layer, name, data)
+        add_programs(layer, programs)
     return buffer.getvalue()
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
-    out, reference = sys.argv[1:]
+    out, reference, *programs = sys.argv[1:]
     config = {"Env": ["PATH=/bin"], "Entrypoint": ["/pause"], "WorkingDir": "/"}
-    write_image(out, reference, make_layer(), {"config": config})
+    try:
+        write_image(out, reference, make_layer(programs), {"config": config})
+    except (Failure, OSError) as failure:
+        sys.exit(f"make_image.py: {failure}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 {{- $_ := set $config "seal_key_file" "/etc/spoke-seal/seal.key" -}}
 {{- $_ := set (get $config "listen") "advertised" .Values.ha.advertised -}}
 {{- $_ := set (get $config "listen") "operators" .Values.ha.operators -}}
+{{- $_ := set (get $config "listen") "metrics_token_file" "/var/run/secrets/spoke-metrics/token" -}}
 {{- end -}}
 {{ toYaml $config }}
 {{- end -}}

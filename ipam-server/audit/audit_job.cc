@@ -16,103 +16,7 @@ constexpr absl::Duration kLoopPatience = absl::Seconds(30);
 // Many scale sets, and limits that are used up, may take a while.
 constexpr absl::Duration kMostListing = absl::Minutes(10);
 
-AuditNode NodeOf(const NodeKey& key) { return {key.name, key.vm_id}; }
 NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
-
-AuditState StateOf(AddressState state) {
-  switch (state) {
-    case AddressState::kAttaching:
-      return AuditState::kAttaching;
-    case AddressState::kDetaching:
-      return AuditState::kDetaching;
-    case AddressState::kAttached:
-    case AddressState::kFree:
-      break;
-  }
-  return AuditState::kAttached;
-}
-
-AuditUse UseOf(Use use) {
-  switch (use) {
-    case Use::kAvailable:
-      return AuditUse::kAvailable;
-    case Use::kInUse:
-      return AuditUse::kInUse;
-    case Use::kCooldown:
-      return AuditUse::kCooldown;
-  }
-  return AuditUse::kAvailable;
-}
-
-StoredNode Describe(const NodeRecord& record) {
-  StoredNode node{.node = NodeOf(record.key),
-                  .nic_mac = record.nic_mac,
-                  .retired = record.mode == NodeMode::kRetired};
-  for (const auto& [base, configuration] : record.configurations) {
-    for (size_t i = 0; i < configuration.slots.size(); ++i) {
-      const Slot& slot = configuration.slots[i];
-      StoredAddress& address = node.addresses.emplace_back();
-      address.address = configuration.AddressAt(i);
-      address.state = StateOf(configuration.state);
-      address.use = UseOf(slot.use);
-      address.configuration = configuration.name;
-      address.pool = configuration.pool;
-      address.since = std::max(configuration.since, slot.since);
-      address.generation = slot.generation;
-      if (slot.lessee == nullptr) continue;
-      address.container_id = slot.lessee->container_id;
-      address.ifname = slot.lessee->ifname;
-    }
-  }
-  for (const auto& [name, wanted] : record.wanted) {
-    for (uint64_t i = 0; wanted.given && i < wanted.given->size(); ++i) {
-      StoredAddress& address = node.addresses.emplace_back();
-      address.address = ip::Advance(wanted.given->base(), i);
-      address.state = AuditState::kAttaching;
-      address.configuration = name;
-      address.pool = wanted.pool;
-      address.since = wanted.since;
-    }
-  }
-  return node;
-}
-
-CloudNic Describe(const NicAddresses& nic) {
-  CloudNic out{.node = NodeOf(nic.node), .nic_mac = nic.nic_mac};
-  for (const IpConfiguration& configuration : nic.configurations) {
-    for (uint64_t i = 0; i < configuration.range.size(); ++i) {
-      out.configurations.emplace(ip::Advance(configuration.range.base(), i), configuration.name);
-    }
-  }
-  return out;
-}
-
-// A cloud that knows instances only is told whose they are; those of nobody are none of ours.
-std::vector<CloudNic> NicsOf(const std::vector<NicAddresses>& listing,
-                             const std::map<std::string, NodeKey>& on_instance) {
-  std::vector<CloudNic> nics;
-  for (NicAddresses nic : listing) {
-    if (nic.node.name.empty()) {
-      const auto node = on_instance.find(nic.instance);
-      if (node == on_instance.end()) continue;
-      nic.node = node->second;
-    }
-    nics.push_back(Describe(nic));
-  }
-  return nics;
-}
-
-AgentInventory Describe(const NodeKey& key, const node_api::Inventory& inventory) {
-  AgentInventory out{.node = NodeOf(key), .held = inventory.held};
-  for (const node_api::Assignment& assignment : inventory.in_use) {
-    out.in_use.push_back({.address = assignment.address,
-                          .generation = assignment.generation,
-                          .container_id = assignment.lessee.container_id,
-                          .ifname = assignment.lessee.ifname,
-                          .since = assignment.since});
-  }
-  return out;
-}
 
 const node_api::Assignment* FindAssignment(
     const std::map<NodeKey, node_api::Inventory>& inventories, const NodeKey& key,
@@ -253,27 +157,16 @@ void AuditJob::ListCloud() {
                     [this](const std::string& instance) { return cloud_.Covers(instance); });
 }
 
-absl::Status AuditJob::TakeSnapshot(const Progress& progress, Snapshot& snapshot) {
+absl::Status AuditJob::TakeSnapshot(const Progress& progress, AuditSnapshot& snapshot) {
   RETURN_IF_ERROR(AskLoop(loop_, kLoopPatience, [&](const FleetView& view) {
     snapshot.connected = view.sessions.size();
-    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
-      snapshot.input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
-    }
+    for (const PoolEntry& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
   }));
-  const auto visit = [&](const FleetView&, const NodeRecord& record) {
-    snapshot.stored.emplace(record.key, snapshot.input.store.size());
-    snapshot.input.store.push_back(Describe(record));
-    if (!record.instance.empty()) snapshot.on_instance[record.instance] = record.key;
-    for (const auto& [range, at] : record.released) {
-      for (uint64_t n = 0; n < range.size(); ++n) {
-        snapshot.input.freed[ip::Advance(range.base(), n)] = at;
-      }
-    }
-  };
+  const auto visit = [&](const FleetView&, const NodeRecord& record) { snapshot.Add(record); };
   return VisitNodes(loop_, kLoopPatience, visit, progress);
 }
 
-void AuditJob::CollectInventories(Snapshot& snapshot) {
+void AuditJob::CollectInventories(AuditSnapshot& snapshot) {
   {
     absl::MutexLock lock(&mutex_);
     inventories_.clear();
@@ -319,19 +212,16 @@ void AuditJob::Count(const AuditReport& report) const {
 }
 
 absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progress) {
-  Snapshot snapshot;
-  const CloudListing listing = AwaitListing();
+  AuditSnapshot snapshot;
+  CloudListing listing = AwaitListing();
   if (!listing.ok()) log_.Warn("cloud_list_failed", {{"error", listing.status()}});
   RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
-  if (listing.ok()) snapshot.input.cloud = NicsOf(*listing, snapshot.on_instance);
+  if (listing.ok()) snapshot.listing = *std::move(listing);
   CollectInventories(snapshot);
-  for (const auto& [key, inventory] : snapshot.inventories) {
-    snapshot.input.agents.push_back(Describe(key, inventory));
-  }
   AuditReport report{.at = clock_.Now(), .agents_asked = snapshot.connected};
   report.agents_silent =
       snapshot.connected - std::min<uint64_t>(snapshot.connected, snapshot.inventories.size());
-  report.differences = Audit(snapshot.input, settings_.policy, report.at);
+  report.differences = Audit(snapshot.Finish(), settings_.policy, report.at);
   memory_.Remember(report.differences, report.at);
   report.repaired.resize(report.differences.size());
   for (size_t i = 0; repair && i < report.differences.size(); ++i) {
@@ -341,7 +231,8 @@ absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progre
   return report;
 }
 
-absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference, const Snapshot& snapshot) {
+absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference,
+                                      const AuditSnapshot& snapshot) {
   if (difference.repair == AuditRepair::kNone) return false;
   Compared compared;
   if (difference.address) {

@@ -13,6 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "ipam-server/audit/audit.h"
+#include "ipam-server/audit/audit_snapshot.h"
 #include "ipam-server/cloud/cloud.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
@@ -65,23 +66,15 @@ class AuditJob {
   std::optional<AuditReport> Last() const;
 
  private:
-  struct Snapshot {
-    AuditInput input;
-    std::map<NodeKey, node_api::Inventory> inventories;
-    std::map<std::string, NodeKey> on_instance;
-    std::map<NodeKey, size_t> stored;  // Index into input.store.
-    uint64_t connected = 0;
-  };
-
   void Work();
   absl::StatusOr<AuditReport> RunOne(bool repair, const Progress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(one_at_a_time_);
   void Count(const AuditReport& report) const;
   CloudListing AwaitListing() const;
   void ListCloud();
-  absl::Status TakeSnapshot(const Progress& progress, Snapshot& snapshot);
-  void CollectInventories(Snapshot& snapshot);
-  absl::StatusOr<bool> Repair(const AuditDifference& difference, const Snapshot& snapshot);
+  absl::Status TakeSnapshot(const Progress& progress, AuditSnapshot& snapshot);
+  void CollectInventories(AuditSnapshot& snapshot);
+  absl::StatusOr<bool> Repair(const AuditDifference& difference, const AuditSnapshot& snapshot);
 
   const Settings settings_;
   FleetLoop& loop_;

@@ -52,7 +52,8 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
   if (of_assignment) {
     const NodeRecord* record = fleet.ledger.Find(key);
     if (record == nullptr) return std::nullopt;
-    if (FindStored(Describe(*record), *difference.address) != compared.stored) return std::nullopt;
+    if (FindStored(StoredNodeOf(*record), *difference.address) != compared.stored)
+      return std::nullopt;
   }
   Effects effects;
   switch (difference.repair) {

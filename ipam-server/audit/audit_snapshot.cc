@@ -72,7 +72,7 @@ AgentInventory Describe(const NodeKey& key, const node_api::Inventory& inventory
 
 }  // namespace
 
-StoredNode Describe(const NodeRecord& record) {
+StoredNode StoredNodeOf(const NodeRecord& record) {
   StoredNode node{.node = NodeOf(record.key),
                   .nic_mac = record.nic_mac,
                   .retired = record.mode == NodeMode::kRetired};
@@ -111,7 +111,7 @@ void AuditSnapshot::Add(const PoolEntry& entry) {
 
 void AuditSnapshot::Add(const NodeRecord& record) {
   stored.emplace(record.key, input.store.size());
-  input.store.push_back(Describe(record));
+  input.store.push_back(StoredNodeOf(record));
   if (!record.instance.empty()) on_instance[record.instance] = record.key;
   for (const auto& [range, at] : record.released) {
     for (uint64_t n = 0; n < range.size(); ++n) input.freed[ip::Advance(range.base(), n)] = at;

@@ -16,7 +16,7 @@
 namespace spoke::ipam {
 
 // Returns what the store says of the node.
-StoredNode Describe(const NodeRecord& record);
+StoredNode StoredNodeOf(const NodeRecord& record);
 
 // Not thread-safe.
 struct AuditSnapshot {

@@ -16,10 +16,10 @@ namespace {
 constexpr absl::Duration kDialPatience = absl::Seconds(20);
 
 // Looks at what is mounted at `path` now.
-absl::StatusOr<netagent::NetnsTrace> LookAt(const NodeState& node, const std::string& path) {
+absl::StatusOr<netns::Trace> LookAt(const NodeState& node, const std::string& path) {
   const auto found = node.namespaces.find(path);
   if (found != node.namespaces.end()) return found->second.trace;
-  return netagent::NetnsTrace{.directory_device = 1, .directory_inode = 1};
+  return netns::Trace{.directory_device = 1, .directory_inode = 1};
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ void AgentProcess::Start() {
   WakeLoop(absl::ZeroDuration());
 }
 
-void AgentProcess::Request(const v1::CniRequest& request, os::UniqueFd pod_netns,
+void AgentProcess::Request(const cni::Request& request, os::UniqueFd pod_netns,
                            netagent::Responder responder) {
   handler_.Handle(request, std::move(pod_netns), std::move(responder));
   WakeLoop(absl::ZeroDuration());

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/cni_api/wire.h"
 #include "lib/os/clock.h"
 #include "netagent/agent_parts.h"
 #include "netagent/attach/attachments.h"
@@ -63,8 +64,7 @@ class AgentProcess final : public Process, public netagent::ServerLink {
   void Vanish();
   bool serves() const { return serves_; }
   // A plugin's request. The descriptor is a copy.
-  void Request(const v1::CniRequest& request, os::UniqueFd pod_netns,
-               netagent::Responder responder);
+  void Request(const cni::Request& request, os::UniqueFd pod_netns, netagent::Responder responder);
   // Whether it would assign the address, now or after its cooldown.
   bool MayAssign(const ip::Address& address) const;
   const netagent::Assignments& assignments() const { return attachments_.assignments(); }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "lib/netns/trace.h"
 #include "lib/os/unique_fd.h"
 #include "netagent/attach/assignments.h"
 #include "netagent/links/testing/fake_kernel.h"
@@ -23,7 +24,7 @@ namespace spoke::sim {
 // A pod's network namespace, and where it is mounted.
 struct PodNetns {
   std::shared_ptr<os::UniqueFd> descriptor;
-  netagent::NetnsTrace trace;
+  netns::Trace trace;
 };
 
 // Returns one more descriptor of the same namespace.

@@ -118,13 +118,13 @@ void Runtime::Add(uint64_t pod, const SandboxPtr& sandbox) {
     // The plugin says 11 at once, and the kubelet begins again with a new sandbox.
     return TryAgain(pod, sandbox);
   }
-  v1::CniRequest request = RequestOf(*sandbox, v1::CniRequest::VERB_ADD);
+  cni::Request request = RequestOf(*sandbox, cni::Verb::kAdd);
   const absl::Duration left = sandbox->deadline - basis_.schedule.now();
-  request.set_deadline_monotonic_ms(absl::ToUnixMillis(edges_.node.machine.uptime().Now() + left));
+  request.deadline_monotonic_ms = absl::ToUnixMillis(edges_.node.machine.uptime().Now() + left);
   Call(request, CopyOf(*sandbox->netns),
        {.container = sandbox->container,
-        .on_answer = [this, pod, sandbox](
-                         const v1::CniResponse& response) { OnAdded(pod, sandbox, response); },
+        .on_answer = [this, pod,
+                      sandbox](const cni::Response& response) { OnAdded(pod, sandbox, response); },
         .on_close =
             [this, pod, sandbox] {
               basis_.Happened(Fault::kAddRepeated, edges_.node.key.vm_id);
@@ -132,15 +132,15 @@ void Runtime::Add(uint64_t pod, const SandboxPtr& sandbox) {
             }});
 }
 
-void Runtime::OnAdded(uint64_t pod, const SandboxPtr& sandbox, const v1::CniResponse& response) {
+void Runtime::OnAdded(uint64_t pod, const SandboxPtr& sandbox, const cni::Response& response) {
   if (sandbox->netns_gone || sandbox->deadline == absl::InfinitePast()) return;
-  if (!response.has_attachment()) return TryAgain(pod, sandbox);
+  if (response.outcome != cni::Response::Outcome::kAttachment) return TryAgain(pod, sandbox);
   const auto found = pods_.find(pod);
   if (found == pods_.end() || found->second.sandbox != sandbox) return;
   sandbox->running = true;
   sandbox->addresses.clear();
-  for (const auto& entry : response.attachment().addresses()) {
-    const std::string text = entry.address().substr(0, entry.address().find('/'));
+  for (const auto& entry : response.attachment.addresses) {
+    const std::string text = entry.address.substr(0, entry.address.find('/'));
     sandbox->addresses.push_back(ip::Address::Parse(text).value());
     basis_.judge.PodUses(sandbox->addresses.back());
   }
@@ -185,11 +185,11 @@ void Runtime::Delete(const SandboxPtr& sandbox, bool netns_follows) {
     ending_.erase(sandbox->container);
     if (netns_follows) DestroyNetns(sandbox);
   };
-  const v1::CniRequest request = RequestOf(*sandbox, v1::CniRequest::VERB_DEL);
+  const cni::Request request = RequestOf(*sandbox, cni::Verb::kDel);
   if (edges_.agent() == nullptr) {
     basis_.Happened(Fault::kDelTombstone, edges_.node.key.vm_id);
     edges_.node.tombstones[netagent::TombstoneName({sandbox->container, "eth0"})] = {
-        request.SerializeAsString(), edges_.node.machine.time_of_day().Now()};
+        cni::EncodeRequest(request), edges_.node.machine.time_of_day().Now()};
     return done();
   }
   const auto again = [this, sandbox, netns_follows] {
@@ -199,8 +199,8 @@ void Runtime::Delete(const SandboxPtr& sandbox, bool netns_follows) {
   Call(request, os::UniqueFd(),
        {.container = sandbox->container,
         .on_answer =
-            [done, again](const v1::CniResponse& response) {
-              response.has_done() ? done() : again();
+            [done, again](const cni::Response& response) {
+              response.outcome == cni::Response::Outcome::kDone ? done() : again();
             },
         .on_close = again});
 }
@@ -281,23 +281,22 @@ void Runtime::HangUp(const std::string& container) {
   }
 }
 
-v1::CniRequest Runtime::RequestOf(const Sandbox& sandbox, v1::CniRequest::Verb verb) const {
-  v1::CniRequest request;
-  request.set_verb(verb);
-  request.set_container_id(sandbox.container);
-  request.set_ifname("eth0");
-  request.set_network_name("spoke");
-  request.mutable_pod()->set_namespace_("team");
-  request.mutable_pod()->set_name("pod-of-" + sandbox.container);
-  request.set_plugin_version(base::kVersion);
-  if (verb == v1::CniRequest::VERB_ADD) {
-    request.set_attempt(sandbox.attempt);
-    request.set_netns_path(sandbox.path);
+cni::Request Runtime::RequestOf(const Sandbox& sandbox, cni::Verb verb) const {
+  cni::Request request;
+  request.verb = verb;
+  request.container_id = sandbox.container;
+  request.ifname = "eth0";
+  request.network_name = "spoke";
+  request.pod = {.pod_namespace = "team", .name = "pod-of-" + sandbox.container};
+  request.plugin_version = base::kVersion;
+  if (verb == cni::Verb::kAdd) {
+    request.attempt = sandbox.attempt;
+    request.netns = sandbox.path;
   }
   return request;
 }
 
-void Runtime::Call(const v1::CniRequest& request, os::UniqueFd netns, Client client) {
+void Runtime::Call(const cni::Request& request, os::UniqueFd netns, Client client) {
   const uint64_t id = ++last_client_;
   clients_.emplace(id, std::move(client));
   auto descriptor = std::make_shared<os::UniqueFd>(std::move(netns));
@@ -313,7 +312,7 @@ void Runtime::Call(const v1::CniRequest& request, os::UniqueFd netns, Client cli
                         });
 }
 
-absl::Status Runtime::Send(uint64_t client, const v1::CniResponse& response) {
+absl::Status Runtime::Send(uint64_t client, const cni::Response& response) {
   const auto found = clients_.extract(client);
   if (found.empty()) return absl::UnavailableError("the plugin has gone");
   After(basis_.random.Between(absl::Microseconds(50), absl::Milliseconds(2)),

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "netagent/cni/responder.h"
-#include "proto/spoke/v1/cni.pb.h"
+#include "lib/cni_api/wire.h"
+#include "netagent/cni/cni_server.h"
 #include "tests/sim/agent.h"
 #include "tests/sim/basis.h"
 #include "tests/sim/node_state.h"
@@ -50,7 +50,7 @@ class Runtime final : public netagent::ResponseChannel {
   std::string Explain() const;
 
   // --- netagent::ResponseChannel. ---
-  absl::Status Send(uint64_t client, const v1::CniResponse& response) override;
+  absl::Status Send(uint64_t client, const cni::Response& response) override;
   void Close(uint64_t client) override;
   void OnHangUp(uint64_t client, std::function<void()> gone) override;
 
@@ -74,7 +74,7 @@ class Runtime final : public netagent::ResponseChannel {
   // A plugin that waits for its answer.
   struct Client {
     std::string container;
-    std::function<void(const v1::CniResponse&)> on_answer;
+    std::function<void(const cni::Response&)> on_answer;
     std::function<void()> on_close;
     std::function<void()> on_hang_up;  // The agent's.
   };
@@ -84,16 +84,16 @@ class Runtime final : public netagent::ResponseChannel {
   void After(absl::Duration wait, std::function<void()> work);
   void MakeSandbox(uint64_t pod);
   void Add(uint64_t pod, const SandboxPtr& sandbox);
-  void OnAdded(uint64_t pod, const SandboxPtr& sandbox, const v1::CniResponse& response);
+  void OnAdded(uint64_t pod, const SandboxPtr& sandbox, const cni::Response& response);
   void TryAgain(uint64_t pod, const SandboxPtr& sandbox);
   void Delete(const SandboxPtr& sandbox, bool netns_follows);
   void End(const SandboxPtr& sandbox, Ending ending);
   void DestroyNetns(const SandboxPtr& sandbox);
   Ending DrawEnding();
-  v1::CniRequest RequestOf(const Sandbox& sandbox, v1::CniRequest::Verb verb) const;
+  cni::Request RequestOf(const Sandbox& sandbox, cni::Verb verb) const;
   // The plugins of a container, or all (empty), are killed.
   void HangUp(const std::string& container);
-  void Call(const v1::CniRequest& request, os::UniqueFd netns, Client client);
+  void Call(const cni::Request& request, os::UniqueFd netns, Client client);
 
   const Edges edges_;
   Basis& basis_;

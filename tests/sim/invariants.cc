@@ -130,6 +130,10 @@ void Invariants::StoreEnds() {
       acknowledged_.erase(node);
       continue;
     }
+    // After a boot the node's assignments are counted from the beginning.
+    if (before != stored_.end() && before->second.boot_id != record->boot_id) {
+      acknowledged_.erase(node);
+    }
     for (const auto& [base, configuration] : record->configurations) {
       for (size_t i = 0; i < configuration.slots.size(); ++i) {
         const ip::Address address = configuration.AddressAt(i);

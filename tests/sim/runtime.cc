@@ -146,7 +146,8 @@ void Runtime::OnAdded(uint64_t pod, const SandboxPtr& sandbox, const cni::Respon
   }
 }
 
-void Runtime::TryAgain(uint64_t pod, const SandboxPtr& sandbox) {
+// Takes a copy: the pod forgets its own.
+void Runtime::TryAgain(uint64_t pod, SandboxPtr sandbox) {
   const auto found = pods_.find(pod);
   if (found != pods_.end() && found->second.sandbox == sandbox) {
     found->second.sandbox = nullptr;

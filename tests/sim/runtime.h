@@ -85,7 +85,7 @@ class Runtime final : public netagent::ResponseChannel {
   void MakeSandbox(uint64_t pod);
   void Add(uint64_t pod, const SandboxPtr& sandbox);
   void OnAdded(uint64_t pod, const SandboxPtr& sandbox, const cni::Response& response);
-  void TryAgain(uint64_t pod, const SandboxPtr& sandbox);
+  void TryAgain(uint64_t pod, SandboxPtr sandbox);
   void Delete(const SandboxPtr& sandbox, bool netns_follows);
   void End(const SandboxPtr& sandbox, Ending ending);
   void DestroyNetns(const SandboxPtr& sandbox);

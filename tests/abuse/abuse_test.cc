@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <string>
@@ -18,13 +17,11 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/enrollment.h"
-#include "ipam-server/enroll/fake_api_server_for_test.h"
 #include "ipam-server/store/memory_store.h"
-#include "netagent/enroll/enroll_call.h"
-#include "netagent/enroll/enroller.h"
 #include "tests/crash/child_process.h"
+#include "tests/support/enrolling_agent.h"
 #include "tests/support/recording_log.h"
+#include "tests/support/served_enrollment.h"
 #include "tests/support/temp_dir.h"
 
 // This gives back what is freed, so that memory says what is held; the sanitizer would keep 256
@@ -58,59 +55,12 @@ double CpuSeconds() {
 
 class Abuse : public testing::Test {
  protected:
-  Abuse() {
-    cluster_.cluster().AddToken("good",
-                                {.authenticated = true,
-                                 .user = "system:serviceaccount:spoke-system:spoke-netagent",
-                                 .audiences = {"spoke-ipam-server"},
-                                 .pod_name = "agent-1",
-                                 .pod_uid = "uid-1"});
-    cluster_.cluster().AddPod({.k8s_namespace = "spoke-system",
-                               .name = "agent-1",
-                               .uid = "uid-1",
-                               .node_name = "node-1",
-                               .service_account = "spoke-netagent"});
-    cluster_.cluster().AddNode({.name = "node-1", .provider_id = "azure:///m/7"});
-    auto opened =
-        ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                .files = {.ca = dir_.File("ca/ca.pem"),
-                                          .certificate = dir_.File("ca/server.pem"),
-                                          .key = dir_.File("ca/server.key")},
-                                .directory = dir_.File("ca"),
-                                .server_names = {"spoke-ipam-server", "127.0.0.1"},
-                                .rules = {.audience = "spoke-ipam-server",
-                                          .k8s_namespace = "",
-                                          .service_account = "spoke-netagent"},
-                                .access = cluster_.access()},
-                               {.revocations = *revocations_, .clock = clock_, .log = log_});
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    enrollment_ = *std::move(opened);
-    const absl::Status serving = enrollment_->Serve();
-    EXPECT_TRUE(serving.ok()) << serving;
-    EXPECT_TRUE(Enroll().ok());
-  }
+  Abuse() { EXPECT_TRUE(Enroll().ok()); }
 
   // An agent without a certificate gets one, from 127.0.0.1.
   absl::Status Enroll() {
-    std::filesystem::remove(dir_.File("tls/node.pem"));
-    EXPECT_TRUE(os::WriteFileAtomic(dir_.File("token"), "good\n", os::Durability::kVisible).ok());
-    netagent::EnrollCall call({.servers = {fmt::format("127.0.0.1:{}", enrollment_->port())},
-                               .server_name = "spoke-ipam-server",
-                               .ca_file = dir_.File("ca/ca.pem")});
-    netagent::Enroller enroller(
-        {.files = {.ca = dir_.File("tls/roots.pem"),
-                   .certificate = dir_.File("tls/node.pem"),
-                   .key = dir_.File("tls/node.key")},
-         .ca_file = dir_.File("ca/ca.pem"),
-         .token_file = dir_.File("token"),
-         .node_name = "node-1",
-         .vm_id = "vm-1"},
-        {.ask = [&](const netagent::EnrollAsk& ask) { return call.Ask(ask); },
-         .cancel = nullptr,
-         .on_ready = [] { return absl::OkStatus(); },
-         .clock = clock_,
-         .log = log_});
-    return enroller.KeepCertificate().status();
+    agent_.Forget();
+    return agent_.Enroll().status();
   }
 
   // Attacks for kAttack, during which an honest agent enrolls three times: whoever shares this
@@ -120,7 +70,7 @@ class Abuse : public testing::Test {
     const double cpu = CpuSeconds();
     auto attacker =
         crash::ChildProcess::Start({std::string(SPOKE_SOURCE_DIR) + "/tests/abuse/attack.py", kind,
-                                    fmt::format("{}", enrollment_->port()), kHostile,
+                                    fmt::format("{}", enrollment_.port()), kHostile,
                                     fmt::format("{}", absl::ToInt64Seconds(kAttack))},
                                    dir_.File("attack"));
     ASSERT_TRUE(attacker.ok()) << attacker.status();
@@ -144,7 +94,7 @@ class Abuse : public testing::Test {
                told);
     EXPECT_LT(grown, kMostGrowth) << told;
     EXPECT_LT(spent, most_cpu_seconds) << told;
-    const rpc::RefusalCounts refusals = enrollment_->refusals()->counts();
+    const rpc::RefusalCounts refusals = enrollment_.refusals();
     EXPECT_GT(std::accumulate(refusals.begin(), refusals.end(), uint64_t{0}), 0U);
     EXPECT_LE(log_.Count("connections_refused"), 1);
     EXPECT_TRUE(Enroll().ok());
@@ -153,11 +103,13 @@ class Abuse : public testing::Test {
   const testing_support::TempDir dir_;
   os::RealClock clock_;
   testing_support::RecordingLog log_;
-  ipam::FakeApiServer cluster_;
   ipam::MemoryStore store_;
   const std::unique_ptr<ipam::Revocations> revocations_ =
       ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
-  std::unique_ptr<ipam::Enrollment> enrollment_;
+  testing_support::ServedEnrollment enrollment_{
+      {}, {.revocations = *revocations_, .clock = clock_, .log = log_}};
+  testing_support::EnrollingAgent agent_{
+      {fmt::format("127.0.0.1:{}", enrollment_.port())}, enrollment_.AuthorityPem(), clock_, log_};
 };
 
 TEST_F(Abuse, RapidResetsOfOnePeerCostLittle) { Attack("rapid-reset", 2); }

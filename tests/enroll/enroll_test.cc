@@ -12,14 +12,12 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/enrollment.h"
-#include "ipam-server/enroll/fake_api_server_for_test.h"
 #include "ipam-server/store/memory_store.h"
 #include "lib/rpc/credentials.h"
-#include "netagent/enroll/enroll_call.h"
-#include "netagent/enroll/enroller.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
+#include "tests/support/enrolling_agent.h"
 #include "tests/support/recording_log.h"
+#include "tests/support/served_enrollment.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke {
@@ -67,41 +65,9 @@ class NodePort final : public v1::NodeService::Service {
 class EnrollTest : public testing::Test {
  protected:
   EnrollTest() {
-    cluster_.cluster().AddToken("good",
-                                {.authenticated = true,
-                                 .user = "system:serviceaccount:spoke-system:spoke-netagent",
-                                 .audiences = {"spoke-ipam-server"},
-                                 .pod_name = "agent-1",
-                                 .pod_uid = "uid-1"});
-    cluster_.cluster().AddToken("expired", {.error = "[invalid bearer token, token has expired]"});
-    cluster_.cluster().AddPod({.k8s_namespace = "spoke-system",
-                               .name = "agent-1",
-                               .uid = "uid-1",
-                               .node_name = "node-1",
-                               .service_account = "spoke-netagent"});
-    cluster_.cluster().AddNode({.name = "node-1",
-                                .provider_id = "azure:///subscriptions/s/machines/7",
-                                .labels = {{"topology.kubernetes.io/zone", "eastus-1"}}});
-    auto opened =
-        ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                .files = {.ca = dir_.File("ca/ca.pem"),
-                                          .certificate = dir_.File("ca/server.pem"),
-                                          .key = dir_.File("ca/server.key")},
-                                .directory = dir_.File("ca"),
-                                .server_names = {"spoke-ipam-server", "127.0.0.1"},
-                                .rules = {.audience = "spoke-ipam-server",
-                                          .k8s_namespace = "",
-                                          .service_account = "spoke-netagent"},
-                                .access = cluster_.access(),
-                                .look = absl::Milliseconds(20),
-                                .reload = absl::Seconds(1)},
-                               {.revocations = *revocations_, .clock = clock_, .log = log_});
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    enrollment_ = *std::move(opened);
-    const absl::Status serving = enrollment_->Serve();
-    EXPECT_TRUE(serving.ok()) << serving;
+    enrollment_.cluster().cluster().AddToken(
+        "expired", {.error = "[invalid bearer token, token has expired]"});
     ServeNodes();
-    Put(ca_file_, Read(dir_.File("ca/ca.pem")));
   }
   ~EnrollTest() override { nodes_->Shutdown(); }
 
@@ -111,11 +77,7 @@ class EnrollTest : public testing::Test {
   }
 
   void ServeNodes() {
-    const auto credentials =
-        rpc::RenewedServerCredentials({.ca = dir_.File("ca/ca.pem"),
-                                       .certificate = dir_.File("ca/server.pem"),
-                                       .key = dir_.File("ca/server.key")},
-                                      rpc::ClientCertificate::kRequired, absl::Seconds(1));
+    const auto credentials = enrollment_.Credentials();
     ASSERT_TRUE(credentials.ok()) << credentials.status();
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", *credentials, &port_);
@@ -124,24 +86,7 @@ class EnrollTest : public testing::Test {
   }
 
   absl::StatusOr<bool> Enroll(const std::string& token, const std::string& node) {
-    Put(dir_.File("token"), token + "\n");
-    // The first refuses, as a server does that stands by.
-    netagent::EnrollCall call({.servers = {"unix:" + dir_.File("nobody.sock"),
-                                           fmt::format("127.0.0.1:{}", enrollment_->port())},
-                               .server_name = "spoke-ipam-server",
-                               .ca_file = ca_file_});
-    netagent::Enroller enroller(
-        {.files = files_,
-         .ca_file = ca_file_,
-         .token_file = dir_.File("token"),
-         .node_name = node,
-         .vm_id = "vm-1"},
-        {.ask = [&](const netagent::EnrollAsk& ask) { return call.Ask(ask); },
-         .cancel = nullptr,
-         .on_ready = [] { return absl::OkStatus(); },
-         .clock = clock_,
-         .log = log_});
-    return enroller.KeepCertificate();
+    return agent_.Enroll(token, node);
   }
 
   // Says hello as `node`; puts the server's certificate into `server_pem`.
@@ -174,18 +119,22 @@ class EnrollTest : public testing::Test {
   static constexpr absl::Duration kBefore = absl::Hours(24 * 300);
   os::SimClock clock_{absl::Now() - kBefore};
   testing_support::RecordingLog log_;
-  ipam::FakeApiServer cluster_;
   ipam::MemoryStore store_;
   const std::unique_ptr<ipam::Revocations> revocations_ =
       ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
-  std::unique_ptr<ipam::Enrollment> enrollment_;
+  testing_support::ServedEnrollment enrollment_{
+      {.look = absl::Milliseconds(20)},
+      {.revocations = *revocations_, .clock = clock_, .log = log_}};
   NodePort service_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> nodes_;
-  const std::string ca_file_ = dir_.File("agent-ca.pem");
-  const rpc::TlsFiles files_{.ca = dir_.File("tls/roots.pem"),
-                             .certificate = dir_.File("tls/node.pem"),
-                             .key = dir_.File("tls/node.key")};
+  // The first refuses, as a server does that stands by.
+  testing_support::EnrollingAgent agent_{
+      {"unix:" + dir_.File("nobody.sock"), fmt::format("127.0.0.1:{}", enrollment_.port())},
+      enrollment_.AuthorityPem(),
+      clock_,
+      log_};
+  const rpc::TlsFiles& files_ = agent_.files();
 };
 
 TEST_F(EnrollTest, AnAgentEnrollsAndConnectsWithItsCertificate) {
@@ -235,15 +184,15 @@ TEST_F(EnrollTest, AnotherAuthorityIsTrustedByNeitherSide) {
   EXPECT_TRUE(absl::IsUnavailable(Connect(foreign, "node-1")));
   // The server's own certificate is for servers alone.
   EXPECT_TRUE(absl::IsUnavailable(Connect({.ca = files_.ca,
-                                           .certificate = dir_.File("ca/server.pem"),
-                                           .key = dir_.File("ca/server.key")},
+                                           .certificate = enrollment_.files().certificate,
+                                           .key = enrollment_.files().key},
                                           "spoke-ipam-server")));
   // An agent that trusts it tells its token to nobody.
-  Put(ca_file_, other.certificate);
-  const size_t calls = cluster_.calls().size();
+  agent_.Trust(other.certificate);
+  const size_t calls = enrollment_.cluster().calls().size();
   const auto refused = Enroll("good", "node-1");
   EXPECT_TRUE(absl::IsUnavailable(refused.status())) << refused.status();
-  const auto after = cluster_.calls();
+  const auto after = enrollment_.cluster().calls();
   EXPECT_EQ(std::count(after.begin() + static_cast<ptrdiff_t>(calls), after.end(),
                        "POST /apis/authentication.k8s.io/v1/tokenreviews"),
             0);
@@ -253,7 +202,7 @@ TEST_F(EnrollTest, ACertificateIsRenewedByItsKeyWhileNobodyCanBeAskedAboutTheTok
   clock_.Advance(kBefore);
   ASSERT_TRUE(Enroll("good", "node-1").ok());
   const std::string first = Read(files_.certificate);
-  cluster_.FailWith(503);
+  enrollment_.cluster().FailWith(503);
   // It has ended in the outage.
   clock_.Advance(absl::Hours(24 * 7));
   const auto renewed = Enroll("good", "node-1");
@@ -265,7 +214,7 @@ TEST_F(EnrollTest, ACertificateIsRenewedByItsKeyWhileNobodyCanBeAskedAboutTheTok
   EXPECT_EQ(after->uris, before->uris) << "what it says of the machine stays";
   EXPECT_GT(after->not_after, clock_.Now() + absl::Hours(23));
   // A token that is no good is an answer, though the certificate would do.
-  cluster_.FailWith(0);
+  enrollment_.cluster().FailWith(0);
   clock_.Advance(absl::Hours(13));
   EXPECT_TRUE(absl::IsUnauthenticated(Enroll("expired", "node-1").status()));
   // Without any token it does.
@@ -304,7 +253,7 @@ TEST_F(EnrollTest, TooManyRequestsOfOneNodeAreRefused) {
   clock_.Advance(kBefore);
   absl::Status last;
   for (int i = 0; i < 30 && last.ok(); ++i) {
-    std::filesystem::remove(files_.certificate);
+    agent_.Forget();
     last = Enroll("good", "node-1").status();
   }
   EXPECT_TRUE(absl::IsResourceExhausted(last)) << last;
@@ -312,34 +261,34 @@ TEST_F(EnrollTest, TooManyRequestsOfOneNodeAreRefused) {
 
 TEST_F(EnrollTest, TheServerSaysThatItsClusterDoesNotAnswer) {
   clock_.Advance(kBefore);
-  cluster_.FailWith(503);
+  enrollment_.cluster().FailWith(503);
   EXPECT_TRUE(absl::IsUnavailable(Enroll("good", "node-1").status()));
-  cluster_.FailWith(403);
+  enrollment_.cluster().FailWith(403);
   EXPECT_TRUE(absl::IsFailedPrecondition(Enroll("good", "node-1").status()));
-  cluster_.FailWith(0);
+  enrollment_.cluster().FailWith(0);
   EXPECT_TRUE(Enroll("good", "node-1").ok());
 }
 
 TEST_F(EnrollTest, TheAuthorityIsPublishedAndPutBack) {
-  const std::string authority = Read(dir_.File("ca/ca.pem"));
+  const std::string authority = Read(enrollment_.files().ca);
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   const auto published = [&] {
     while (absl::Now() < deadline) {
-      const auto object = cluster_.Object(kConfigMap);
+      const auto object = enrollment_.cluster().Object(kConfigMap);
       if (!object.is_null() && object["data"] == nlohmann::json{{"ca.pem", authority}}) return true;
       std::this_thread::yield();
     }
     return false;
   };
   EXPECT_TRUE(published());
-  nlohmann::json changed = cluster_.Object(kConfigMap);
+  nlohmann::json changed = enrollment_.cluster().Object(kConfigMap);
   changed["data"] = {{"ca.pem", "somebody's"}};
-  cluster_.SetObject(kConfigMap, changed);
+  enrollment_.cluster().SetObject(kConfigMap, changed);
   EXPECT_TRUE(published());
 }
 
 TEST_F(EnrollTest, TheServersCertificateIsRenewedWhileItServes) {
-  const std::string before = Read(dir_.File("ca/server.pem"));
+  const std::string before = Read(enrollment_.files().certificate);
   clock_.Advance(kBefore);  // The time is past two thirds of a year.
   ASSERT_TRUE(Enroll("good", "node-1").ok());
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
@@ -349,7 +298,7 @@ TEST_F(EnrollTest, TheServersCertificateIsRenewedWhileItServes) {
     ASSERT_TRUE(connected.ok()) << connected;
   }
   EXPECT_NE(seen, before);
-  EXPECT_EQ(seen, Read(dir_.File("ca/server.pem")));
+  EXPECT_EQ(seen, Read(enrollment_.files().certificate));
   EXPECT_EQ(log_.Count("certificate_not_renewed"), 0);
 }
 

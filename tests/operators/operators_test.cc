@@ -15,13 +15,12 @@
 #include "gtest/gtest.h"
 #include "ipam-server/admin/admin_fixture.h"
 #include "ipam-server/admin/admin_gate.h"
-#include "ipam-server/enroll/enrollment.h"
-#include "ipam-server/enroll/fake_api_server_for_test.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
 #include "tests/support/recording_log.h"
+#include "tests/support/served_enrollment.h"
 
 namespace spoke {
 namespace {
@@ -56,38 +55,18 @@ struct Outcome {
 class OperatorsTest : public ipam::AdminTest {
  protected:
   OperatorsTest() {
-    cluster_.cluster().AddToken("night", {.authenticated = true,
-                                          .user = "system:serviceaccount:ops:night",
-                                          .audiences = {"spoke-operators"},
-                                          .groups = {"system:serviceaccounts:ops"}});
-    cluster_.cluster().AddToken("for-the-api-server",
-                                {.authenticated = true,
-                                 .user = "system:serviceaccount:ops:night",
-                                 .audiences = {"https://kubernetes.default.svc"}});
-    cluster_.cluster().AddToken("stranger", {.authenticated = true,
-                                             .user = "system:serviceaccount:web:shop",
-                                             .audiences = {"spoke-operators"}});
-    auto opened =
-        ipam::Enrollment::Open({.address = "127.0.0.1:0",
-                                .files = {.ca = dir_.File("ca/ca.pem"),
-                                          .certificate = dir_.File("ca/server.pem"),
-                                          .key = dir_.File("ca/server.key")},
-                                .directory = dir_.File("ca"),
-                                .server_names = {"127.0.0.1"},
-                                .rules = {.audience = "spoke-ipam-server",
-                                          .k8s_namespace = "spoke-system",
-                                          .service_account = "spoke-netagent"},
-                                .operators = {.operators = {"group:system:serviceaccounts:ops"}},
-                                .serves_operators = true,
-                                .access = cluster_.access(),
-                                .look = absl::Milliseconds(20),
-                                .reload = absl::Seconds(1)},
-                               {.revocations = *revocations_, .clock = real_clock_, .log = log_});
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    enrollment_ = *std::move(opened);
-    const absl::Status serving = enrollment_->Serve();
-    EXPECT_TRUE(serving.ok()) << serving;
-    authority_ = {.certificate = Read(dir_.File("ca/ca.pem")), .key = Read(dir_.File("ca/ca.key"))};
+    enrollment_.cluster().cluster().AddToken("night", {.authenticated = true,
+                                                       .user = "system:serviceaccount:ops:night",
+                                                       .audiences = {"spoke-operators"},
+                                                       .groups = {"system:serviceaccounts:ops"}});
+    enrollment_.cluster().cluster().AddToken("for-the-api-server",
+                                             {.authenticated = true,
+                                              .user = "system:serviceaccount:ops:night",
+                                              .audiences = {"https://kubernetes.default.svc"}});
+    enrollment_.cluster().cluster().AddToken("stranger", {.authenticated = true,
+                                                          .user = "system:serviceaccount:web:shop",
+                                                          .audiences = {"spoke-operators"}});
+    authority_ = {.certificate = enrollment_.AuthorityPem(), .key = enrollment_.AuthorityKey()};
     ServeOperators();
   }
   ~OperatorsTest() override { operators_->Shutdown(std::chrono::system_clock::now()); }
@@ -99,11 +78,7 @@ class OperatorsTest : public ipam::AdminTest {
   }
 
   void ServeOperators() {
-    const auto credentials =
-        rpc::RenewedServerCredentials({.ca = dir_.File("ca/ca.pem"),
-                                       .certificate = dir_.File("ca/server.pem"),
-                                       .key = dir_.File("ca/server.key")},
-                                      rpc::ClientCertificate::kRequired, absl::Seconds(1));
+    const auto credentials = enrollment_.Credentials();
     ASSERT_TRUE(credentials.ok()) << credentials.status();
     grpc::ServerBuilder builder;
     builder.RegisterService(&gate_);
@@ -163,8 +138,11 @@ class OperatorsTest : public ipam::AdminTest {
   }
 
   os::RealClock real_clock_;
-  ipam::FakeApiServer cluster_;
-  std::unique_ptr<ipam::Enrollment> enrollment_;
+  testing_support::ServedEnrollment enrollment_{
+      {.server_names = {"127.0.0.1"},
+       .operators = {.operators = {"group:system:serviceaccounts:ops"}},
+       .look = absl::Milliseconds(20)},
+      {.revocations = *revocations_, .clock = real_clock_, .log = log_}};
   tls::Authority authority_;
   ipam::AdminGate gate_{
       "test", admin_, {.revocations = *revocations_, .clock = real_clock_, .log = log_}};
@@ -284,13 +262,13 @@ TEST_F(OperatorsTest, TheServerTakesNoneOfThemEither) {
     return stub->GetStatus(&context, v1::GetStatusRequest(), &response).error_code();
   };
   for (const std::string name : {"old", "foreign"}) {
-    const auto credentials = rpc::ClientCredentials({.ca = dir_.File("ca/ca.pem"),
+    const auto credentials = rpc::ClientCredentials({.ca = enrollment_.files().ca,
                                                      .certificate = dir_.File(name + ".pem"),
                                                      .key = dir_.File(name + ".key")});
     ASSERT_TRUE(credentials.ok());
     EXPECT_EQ(status_as(*credentials), grpc::StatusCode::UNAVAILABLE) << name;
   }
-  EXPECT_EQ(status_as(rpc::AnonymousCredentials(dir_.File("ca/ca.pem")).value()),
+  EXPECT_EQ(status_as(rpc::AnonymousCredentials(enrollment_.files().ca).value()),
             grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(status_as(grpc::InsecureChannelCredentials()), grpc::StatusCode::UNAVAILABLE);
 }
@@ -298,8 +276,8 @@ TEST_F(OperatorsTest, TheServerTakesNoneOfThemEither) {
 TEST_F(OperatorsTest, LoginGivesTheRoleOfTheTokensGroupAndKeepsNoToken) {
   ConnectNode();
   const std::string line = "login --context prod --at " + Address() +
-                           " --enroll 127.0.0.1:" + std::to_string(enrollment_->port()) + " --ca " +
-                           dir_.File("ca/ca.pem");
+                           " --enroll 127.0.0.1:" + std::to_string(enrollment_.port()) + " --ca " +
+                           enrollment_.files().ca;
   const Outcome login = Ctl(line, "night\n");
   EXPECT_EQ(login.code, 0) << login.err;
   EXPECT_THAT(login.out, HasSubstr("system:serviceaccount:ops:night is operator of prod until"));
@@ -312,15 +290,15 @@ TEST_F(OperatorsTest, LoginGivesTheRoleOfTheTokensGroupAndKeepsNoToken) {
   EXPECT_EQ(::access(dir_.File("home/prod.key").c_str(), R_OK), 0);
   AddContext("admin", "spoke:admins");
   EXPECT_EQ(Log()[0]["who"], "system:serviceaccount:ops:night");
-  const Outcome again = Ctl(
-      "login --context prod --enroll 127.0.0.1:" + std::to_string(enrollment_->port()), "night");
+  const Outcome again =
+      Ctl("login --context prod --enroll 127.0.0.1:" + std::to_string(enrollment_.port()), "night");
   EXPECT_EQ(again.code, 0) << again.err << "the context knows the rest by now";
 }
 
 TEST_F(OperatorsTest, LoginRefusesOtherTokensAndWritesNothing) {
   const std::string line = "login --context prod --at " + Address() +
-                           " --enroll 127.0.0.1:" + std::to_string(enrollment_->port()) + " --ca " +
-                           dir_.File("ca/ca.pem");
+                           " --enroll 127.0.0.1:" + std::to_string(enrollment_.port()) + " --ca " +
+                           enrollment_.files().ca;
   const Outcome own = Ctl(line, "for-the-api-server");
   EXPECT_EQ(own.code, 5);
   EXPECT_THAT(own.err, HasSubstr("token audiences are invalid"));
@@ -343,11 +321,7 @@ TEST_F(OperatorsTest, ACertificateOfOperatorsIsNoNodes) {
                            .revocations = *revocations_});
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort("127.0.0.1:0",
-                           rpc::ServerCredentials({.ca = dir_.File("ca/ca.pem"),
-                                                   .certificate = dir_.File("ca/server.pem"),
-                                                   .key = dir_.File("ca/server.key")})
-                               .value(),
+  builder.AddListeningPort("127.0.0.1:0", rpc::ServerCredentials(enrollment_.files()).value(),
                            &port);
   builder.RegisterService(&nodes);
   const auto server = builder.BuildAndStart();
@@ -355,7 +329,7 @@ TEST_F(OperatorsTest, ACertificateOfOperatorsIsNoNodes) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    const auto credentials = rpc::ClientCredentials({.ca = dir_.File("ca/ca.pem"),
+    const auto credentials = rpc::ClientCredentials({.ca = enrollment_.files().ca,
                                                      .certificate = dir_.File("node1.pem"),
                                                      .key = dir_.File("node1.key")});
     const auto stub = v1::NodeService::NewStub(grpc::CreateCustomChannel(
@@ -382,9 +356,9 @@ TEST_F(OperatorsTest, TheServersOwnCertificateForOperatorsIsOneOfAdmins) {
   ASSERT_TRUE(os::MakeDirectory(dir_.File("home")).ok());
   ctl::ContextFile file{.current = "secret"};
   file.contexts["secret"] = {.servers = {Address()},
-                             .ca = dir_.File("ca/ca.pem"),
-                             .certificate = dir_.File("ca/operator.pem"),
-                             .key = dir_.File("ca/operator.key")};
+                             .ca = enrollment_.files().ca,
+                             .certificate = enrollment_.File("operator.pem"),
+                             .key = enrollment_.File("operator.key")};
   ASSERT_TRUE(ctl::WriteContexts(dir_.File("home/config.yaml"), file).ok());
   const Outcome applied = Ctl("apply -f -", kPool);
   EXPECT_EQ(applied.code, 0) << applied.err;

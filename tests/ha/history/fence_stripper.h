@@ -7,8 +7,8 @@
 // transaction only. A canary without the first alone would mostly die of the others, so this takes
 // out every compare of a write that is not one for the leadership itself.
 //
-// A leader also looks at its key at each renewal of its lease, and ends when it finds another's. For
-// two leaders at once, HoldLeader hides that from the server behind this member.
+// A leader also looks at its key at each renewal of its lease, and ends when it finds another's.
+// For two leaders at once, HoldLeader hides that from the server behind this member.
 #pragma once
 
 #include <memory>

@@ -5,7 +5,7 @@
 readonly LAB_CONTROL=control
 LAB_NODES=(node1 node2)
 readonly LAB_INTERNET=internet  # A host outside of the virtual network: see lab_use_internet.
-declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [node3]=10.20.0.6 [control]=10.20.0.10
+declare -A LAB_ADDRESSES=([node1]=10.20.0.4 [node2]=10.20.0.5 [control]=10.20.0.10
   [internet]=198.51.100.10)
 LAB_NETWORK=fabric    # The other one is routers: see lab_use_routers.
 LAB_SUBNET_LENGTH=16  # The length for the machines' addresses.
@@ -46,6 +46,7 @@ lab_cluster_network() {
 # lab_use_third_node: there is a node3 too. Before the first step.
 lab_use_third_node() {
   LAB_NODES+=(node3)
+  LAB_ADDRESSES[node3]=10.20.0.6
   LAB_MACHINES+=(node3)
 }
 

@@ -1,7 +1,5 @@
 #include "admin-cli/server/archive.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,7 +8,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <memory>
+#include <cstring>
+#include <limits>
+#include <string_view>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
@@ -20,9 +20,82 @@
 namespace spoke::ctl {
 namespace {
 
-la_ssize_t Append(archive* /*unused*/, void* to, const void* data, size_t size) {
-  static_cast<std::string*>(to)->append(static_cast<const char*>(data), size);
-  return static_cast<la_ssize_t>(size);
+constexpr size_t kBlock = 512;
+constexpr size_t kMostContent = size_t{1} << 33U;  // A size has eleven octal digits.
+
+// POSIX.1-1988's header, byte by byte; numbers are octal text.
+struct UstarHeader {
+  std::array<char, 100> name;
+  std::array<char, 8> mode;
+  std::array<char, 8> uid;
+  std::array<char, 8> gid;
+  std::array<char, 12> size;
+  std::array<char, 12> mtime;
+  std::array<char, 8> checksum;
+  char type;
+  std::array<char, 100> link;
+  std::array<char, 6> magic;
+  std::array<char, 2> version;
+  std::array<char, 32> user;
+  std::array<char, 32> group;
+  std::array<char, 8> device_major;
+  std::array<char, 8> device_minor;
+  std::array<char, 155> prefix;
+  std::array<char, 12> padding;
+};
+static_assert(sizeof(UstarHeader) == kBlock);
+
+template <size_t kSize>
+void Put(std::array<char, kSize>& field, std::string_view text) {
+  CHECK(text.size() <= kSize, "a tar header's field is long enough");
+  std::memcpy(field.data(), text.data(), text.size());
+}
+
+std::string HeaderOf(const ArchiveFile& file, int64_t unix_seconds) {
+  UstarHeader header{};
+  Put(header.name, file.name);
+  Put(header.mode, "0000600");
+  Put(header.uid, "0000000");
+  Put(header.gid, "0000000");
+  Put(header.size, fmt::format("{:011o}", file.content.size()));
+  Put(header.mtime, fmt::format("{:011o}", unix_seconds));
+  Put(header.checksum, "        ");  // It counts as blanks.
+  header.type = '0';
+  Put(header.magic, std::string_view("ustar\0", 6));
+  Put(header.version, "00");
+  Put(header.user, "root");
+  Put(header.group, "root");
+  std::string block(kBlock, '\0');
+  std::memcpy(block.data(), &header, kBlock);
+  unsigned sum = 0;
+  for (const char c : block) sum += static_cast<unsigned char>(c);
+  Put(header.checksum, fmt::format("{:06o}", sum) + std::string("\0 ", 2));
+  std::memcpy(block.data(), &header, kBlock);
+  return block;
+}
+
+absl::StatusOr<std::string> Gzip(std::string_view data) {
+  constexpr int kGzipWindow = 15 + 16;  // The largest window; 16 asks for gzip's header.
+  constexpr int kMemoryLevel = 8;
+  if (data.size() > std::numeric_limits<uInt>::max()) {
+    return absl::InternalError("more than 4 GiB cannot be compressed as one piece");
+  }
+  z_stream stream{};
+  if (::deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, kGzipWindow, kMemoryLevel,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+    return absl::InternalError("zlib cannot start");
+  }
+  std::string out(::deflateBound(&stream, data.size()), '\0');
+  // zlib does not write to its input; the type is from before const.
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int result = ::deflate(&stream, Z_FINISH);
+  out.erase(out.size() - stream.avail_out);
+  ::deflateEnd(&stream);
+  if (result != Z_STREAM_END) return absl::InternalError(fmt::format("zlib says {}", result));
+  return out;
 }
 
 unsigned long Checksum(unsigned long sum, const char* data, size_t size) {
@@ -37,36 +110,19 @@ absl::Status Exists(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> TarGz(const std::vector<ArchiveFile>& files, int64_t unix_seconds) {
-  std::string packed;
-  const std::unique_ptr<archive, int (*)(archive*)> out(::archive_write_new(),
-                                                        &::archive_write_free);
-  const std::unique_ptr<archive_entry, void (*)(archive_entry*)> entry(::archive_entry_new(),
-                                                                       &::archive_entry_free);
-  CHECK(out != nullptr && entry != nullptr, "there is memory");
-  // The last block has one byte: nothing pads what gzip has written.
-  bool ok = ::archive_write_set_format_ustar(out.get()) == ARCHIVE_OK &&
-            ::archive_write_add_filter_gzip(out.get()) == ARCHIVE_OK &&
-            ::archive_write_set_options(out.get(), "gzip:!timestamp") == ARCHIVE_OK &&
-            ::archive_write_set_bytes_in_last_block(out.get(), 1) == ARCHIVE_OK &&
-            ::archive_write_open(out.get(), &packed, nullptr, &Append, nullptr) == ARCHIVE_OK;
+  std::string blocks;
   for (const ArchiveFile& file : files) {
     CHECK(!file.name.empty() && file.name[0] != '/' && file.name.find("..") == std::string::npos,
           "a file of an archive stays below where it is unpacked");
-    ::archive_entry_clear(entry.get());
-    ::archive_entry_set_pathname(entry.get(), file.name.c_str());
-    ::archive_entry_set_filetype(entry.get(), AE_IFREG);
-    ::archive_entry_set_perm(entry.get(), 0600);
-    ::archive_entry_set_mtime(entry.get(), unix_seconds, 0);
-    ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(file.content.size()));
-    ::archive_entry_set_uname(entry.get(), "root");
-    ::archive_entry_set_gname(entry.get(), "root");
-    ok = ok && ::archive_write_header(out.get(), entry.get()) == ARCHIVE_OK &&
-         ::archive_write_data(out.get(), file.content.data(), file.content.size()) ==
-             static_cast<la_ssize_t>(file.content.size());
+    if (file.name.size() > sizeof(UstarHeader::name) || file.content.size() >= kMostContent) {
+      return absl::InternalError(fmt::format("{} does not fit into a tar archive", file.name));
+    }
+    blocks += HeaderOf(file, unix_seconds);
+    blocks += file.content;
+    blocks.append((kBlock - file.content.size() % kBlock) % kBlock, '\0');
   }
-  if (ok && ::archive_write_close(out.get()) == ARCHIVE_OK) return packed;
-  const char* why = ::archive_error_string(out.get());
-  return absl::InternalError(fmt::format("libarchive: {}", why == nullptr ? "no reason" : why));
+  blocks.append(2 * kBlock, '\0');  // Two empty blocks end an archive.
+  return Gzip(blocks);
 }
 
 GrowingFile::~GrowingFile() {

@@ -1,4 +1,4 @@
-// A .tar.gz in memory, made with libarchive.
+// A .tar.gz in memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ArchiveFile {
 
 // Packs POSIX ustar entries of regular files of root's, mode 0600, last modified at `unix_seconds`,
 // as one gzip member without name or time: equal input gives equal output. Errors: kInternal
-// (libarchive refuses, as it does a name of more than 255 bytes, or has no memory).
+// (a name of more than 100 bytes, a content of 8 GiB, 4 GiB in all, or zlib has no memory).
 absl::StatusOr<std::string> TarGz(const std::vector<ArchiveFile>& files, int64_t unix_seconds);
 
 // A file that gets its name only when it is whole, for backups and bundles. Not thread-safe.

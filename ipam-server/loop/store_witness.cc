@@ -139,6 +139,8 @@ absl::StatusOr<StoreMark> StoreWitness::Verify(std::string_view token) const {
 }
 
 absl::Status StoreWitness::Remember(const StoreMark& mark) const {
+  // The directory is the authority's, which only a leader makes.
+  RETURN_IF_ERROR(os::MakeDirectory(directory_));
   return os::WriteFileAtomic(directory_ + "/store.mark",
                              fmt::format("{}\n{}\n", TextOf(mark), boot_id_),
                              os::Durability::kVisible, 0600);

@@ -47,8 +47,8 @@ class StoreWitness {
   const Witness& found() const { return found_; }
   std::string Sign(const StoreMark& mark) const { return SignMark(mark, key()); }
   absl::StatusOr<StoreMark> Verify(std::string_view token) const;
-  // Replaces the mark. It is not synced: after a power cut the machine has booted, and nodes are
-  // asked. Errors: as errno says.
+  // Replaces the mark, and makes the directory where it is missing. It is not synced: after a power
+  // cut the machine has booted, and nodes are asked. Errors: as errno says.
   absl::Status Remember(const StoreMark& mark) const;
 
  private:

@@ -50,6 +50,18 @@ TEST(StoreWitness, RemembersTheMarkAndTheBoot) {
   EXPECT_FALSE(StoreWitness::Open(dir.path(), "")->found().same_boot) << "not known";
 }
 
+// A server that has only stood by has no directory of an authority yet.
+TEST(StoreWitness, MakesTheDirectoryOfTheFirstMark) {
+  const testing_support::TempDir dir;
+  const MarkKeys keys{.present = std::string(32, 'k')};
+  const auto witness = StoreWitness::Open(dir.File("ca"), "b", keys);
+  ASSERT_TRUE(witness.ok()) << witness.status();
+  ASSERT_TRUE(witness->Remember(kMark).ok()) << witness->Remember(kMark);
+  EXPECT_EQ(StoreWitness::Open(dir.File("ca"), "b", keys)->found().last, kMark);
+  EXPECT_TRUE(
+      absl::IsNotFound(StoreWitness::Open(dir.File("none/ca"), "b", keys)->Remember(kMark)));
+}
+
 TEST(StoreWitness, WithAKeyFromElsewhereFormerMarksHold) {
   const testing_support::TempDir dir;
   const std::string former = StoreWitness::Open(dir.path(), "b")->Sign(kMark);

@@ -136,6 +136,7 @@ class Candidate {
   int64_t campaign_ms_ = 0;       // The next one; not before.
   int64_t second_ms_ = 0;         // When EverySecond() is due.
   bool name_taken_ = false;       // That was said.
+  bool mark_told_ = false;        // It was said that the mark cannot be written.
   std::string standing_;          // What it says of itself as long as etcd answers.
   absl::Status trouble_;  // What was told of etcd; OK: it answers, and the mirror is not behind.
   int64_t told_ms_ = 0;   // When.
@@ -318,7 +319,11 @@ void Candidate::NoteMark(absl::Duration led_for) {
   auto witness = StoreWitness::Open(config_.witness_directory(), ThisBoot(), keys);
   if (!witness.ok()) return;  // Whoever is to lead with it says so.
   const auto mark = ProvenMark(*stored, led_for, witness->found().last);
-  if (mark) witness->Remember(*mark).IgnoreError();
+  if (!mark) return;
+  const absl::Status written = witness->Remember(*mark);
+  if (!written.ok() && !std::exchange(mark_told_, true)) {
+    edges_.log.Warn("standby_mark_not_written", {{"error", written}});
+  }
 }
 
 }  // namespace

@@ -321,6 +321,12 @@ void Assignments::ClampCooldowns(absl::Time now) {
   }
 }
 
+std::optional<absl::Time> Assignments::CooldownEnd(const ip::Address& address) const {
+  const auto it = held_.find(address);
+  if (it == held_.end() || it->second.use != Use::kCooldown) return std::nullopt;
+  return it->second.cool_until;
+}
+
 void Assignments::SetCleared(const std::set<ip::Address>& addresses) {
   for (const ip::Address& address : addresses) {
     if (uncleared_.erase(address) == 0) continue;

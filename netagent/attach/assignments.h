@@ -221,6 +221,9 @@ class Assignments {
   // have ended otherwise. nullopt: nothing is in cooldown, or SetCleared() comes first.
   std::optional<absl::Time> NextCooldownEnd() const { return next_cooldown_end_; }
 
+  // When the cooldown of `address` ends, at the earliest; nullopt: it is not in cooldown.
+  std::optional<absl::Time> CooldownEnd(const ip::Address& address) const;
+
   // The addresses in cooldown whose connections the kernel may still track.
   const std::set<ip::Address>& Uncleared() const { return uncleared_; }
   // Notes that their connections have been deleted, after they were released. Passes over others.

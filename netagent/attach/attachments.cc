@@ -366,8 +366,11 @@ absl::Status Attachments::OnDesired(const node_api::DesiredState& desired) {
   for (const node_api::DesiredConfiguration& added : desired.added) {
     if (added.cooldown <= absl::ZeroDuration()) continue;
     absl::Status status;
+    const absl::Time until = clock_.Now() + added.cooldown;
     ForEachAddress(added.range, [&](const ip::Address& address) {
-      if (status.ok()) status = Record(CooldownSet{address, clock_.Now() + added.cooldown});
+      // The longer cooldown counts: the server may have another one in its configuration.
+      if (!status.ok() || assignments_.CooldownEnd(address) >= until) return;
+      status = Record(CooldownSet{address, until});
     });
     RETURN_IF_ERROR(status);
   }

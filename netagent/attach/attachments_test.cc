@@ -44,6 +44,24 @@ TEST_F(AttachmentsTest, AddBuildsTheLinkAndReportsTheAssignment) {
   EXPECT_THAT(kernel_.Unreachable(), ElementsAre(A("10.1.0.5"), A("10.1.0.6")));
 }
 
+// It may have another cooldown in its configuration.
+TEST_F(AttachmentsTest, TheServersWordDoesNotShortenACooldown) {
+  Grant({"10.1.0.5"});
+  ASSERT_TRUE(Add(kPodA).ok());
+  ASSERT_TRUE(attachments_->Del(kPodA).ok());
+  node_api::DesiredState desired{.version = 2, .full = true};
+  desired.added = {{.range = ip::Prefix::Host(A("10.1.0.5")),
+                    .pool = "default",
+                    .cooldown = settings_.cooldown / 2}};
+  ASSERT_TRUE(attachments_->OnDesired(desired).ok());
+  clock_.Advance(settings_.cooldown - absl::Seconds(1));
+  attachments_->Tick();
+  EXPECT_FALSE(Add(kPodB).ok());
+  clock_.Advance(absl::Seconds(1));
+  attachments_->Tick();
+  EXPECT_TRUE(Add(kPodB).ok());
+}
+
 TEST_F(AttachmentsTest, DelTakesTheLinkDownAndTheCooldownBegins) {
   Grant({"10.1.0.5"});
   ASSERT_TRUE(Add(kPodA).ok());

@@ -5,8 +5,10 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/check.sh [--fix | --deep]
+usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
+  CHECK    run only these of: format layers includes size words sources events metrics shell release
+           hardening tidy
   --fix    let clang-format rewrite what it would complain about
   --deep   all of clang-tidy's checks, its analyzer too; takes about five times as long
 
@@ -16,12 +18,15 @@ EOF
 
 fix=no
 deep=()
+readonly all=(format layers includes size words sources events metrics shell release hardening tidy)
+declare -A wanted=()
 failed=0
 count=0
 
-# Runs a check: its name, then its command. Its output counts only when it fails.
+# Runs a check if it is wanted: its name, then its command. Its output counts only when it fails.
 run() {
   local name=$1 started=$EPOCHREALTIME output code=0
+  if [[ ! -v wanted[$name] ]]; then return 0; fi
   shift
   output=$("$@" 2>&1) || code=$?
   count=$((count + 1))
@@ -81,14 +86,27 @@ check_tidy() {
   scripts/check_tidy "${deep[@]}" build/dev
 }
 
+# Takes the names of checks; none are all.
+choose() {
+  local name
+  for name in "$@"; do
+    if [[ " ${all[*]} " != *" $name "* ]]; then
+      printf 'check.sh: no check is named %s\n' "$name" >&2
+      usage >&2
+      exit 2
+    fi
+    wanted[$name]=yes
+  done
+  if (($# == 0)); then choose "${all[@]}"; fi
+}
+
 main() {
   case ${1:-} in
-    '') ;;
-    --fix) fix=yes ;;
-    --deep) deep=(--deep) ;;
+    --fix) fix=yes && shift ;;
+    --deep) deep=(--deep) && shift ;;
     -h | --help) usage && exit 0 ;;
-    *) usage >&2 && exit 2 ;;
   esac
+  choose "$@"
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
 

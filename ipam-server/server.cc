@@ -35,6 +35,7 @@
 #include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
+#include "lib/base/status_news.h"
 #include "lib/base/version.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
@@ -249,17 +250,15 @@ class LeadingWatch {
       : edges_(edges), readiness_(readiness), log_(log) {}
 
   void Look(int64_t now_ms) {
-    if (edges_.margin() > absl::ZeroDuration()) {
-      if (!told_.ok()) log_.Info("leadership_renewed", {});
-      told_ = absl::OkStatus();
-    } else if (absl::Status why = Why();
-               why.code() != told_.code() || now_ms >= told_ms_ + kTellAgainMs) {
-      // The words for one reason may differ from look to look, as members answer.
-      told_ = std::move(why);
-      told_ms_ = now_ms;
-      log_.Warn("leadership_not_renewed", {{"error", told_}});
+    const bool leads = edges_.margin() > absl::ZeroDuration();
+    if (news_.IsNews(leads ? absl::OkStatus() : Why(), now_ms)) {
+      if (leads) {
+        log_.Info("leadership_renewed", {});
+      } else {
+        log_.Warn("leadership_not_renewed", {{"error", news_.told()}});
+      }
     }
-    readiness_.SetLeading(told_);
+    readiness_.SetLeading(news_.told());
   }
 
  private:
@@ -269,13 +268,10 @@ class LeadingWatch {
     return absl::UnavailableError("etcd has not answered in time, or this server stood still");
   }
 
-  static constexpr int64_t kTellAgainMs = 60'000;
-
   const ServerEdges& edges_;
   Readiness& readiness_;
   telemetry::Log& log_;
-  absl::Status told_;  // OK: it leads.
-  int64_t told_ms_ = 0;
+  base::StatusNews news_;  // OK: it leads.
 };
 
 void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Servers& servers) {

@@ -22,6 +22,7 @@
 #include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/status.h"
+#include "lib/base/status_news.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/rpc/credentials.h"
@@ -36,8 +37,6 @@ constexpr int64_t kCampaignPauseMs = 50;
 constexpr int64_t kSecondMs = 1000;
 // A mirror that is not known to be complete for so long.
 constexpr absl::Duration kBehind = absl::Seconds(10);
-// Between two lines about what etcd says, while it says the same kind of thing.
-constexpr int64_t kTellAgainMs = 60'000;
 
 LeadershipSample SampleOf(const etcd::Mirror& mirror) {
   const etcd::MirrorStats stats = mirror.stats();
@@ -138,8 +137,7 @@ class Candidate {
   bool name_taken_ = false;       // That was said.
   bool mark_told_ = false;        // It was said that the mark cannot be written.
   std::string standing_;          // What it says of itself as long as etcd answers.
-  absl::Status trouble_;  // What was told of etcd; OK: it answers, and the mirror is not behind.
-  int64_t told_ms_ = 0;   // When.
+  base::StatusNews trouble_;  // What is told of etcd; OK: it answers, and the mirror is not behind.
 };
 
 absl::StatusOr<Led> Candidate::Run() {
@@ -197,8 +195,8 @@ void Candidate::Say(const rpc::Reasons& why) {
 
 void Candidate::SayFollowed() {
   rpc::Reasons why = {standing_};
-  if (!trouble_.ok()) {
-    why.push_back(fmt::format("it cannot follow, nor take over: {}", base::MessageOf(trouble_)));
+  if (const absl::Status& trouble = trouble_.told(); !trouble.ok()) {
+    why.push_back(fmt::format("it cannot follow, nor take over: {}", base::MessageOf(trouble)));
   }
   Say(why);
 }
@@ -274,8 +272,7 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
                   {{"name", leader.record.name}, {"address", leader.record.address}});
 }
 
-// Tells it when etcd refuses this server, at once; when it is only silent, after a while. The words
-// for one reason may differ from second to second, and are told anew only now and then.
+// Tells it when etcd refuses this server, at once; when it is only silent, after a while.
 void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
   absl::Status trouble = mirror_->connection()->Trouble();
   if (age <= kBehind && absl::IsUnavailable(trouble)) trouble = absl::OkStatus();
@@ -283,18 +280,13 @@ void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
     trouble = absl::UnavailableError(
         fmt::format("the watch of etcd {} says nothing", mirror_->connection()->Describe()));
   }
-  const int64_t now_ms = os::MonotonicMs();
-  if (trouble.code() == trouble_.code() && (trouble.ok() || now_ms < told_ms_ + kTellAgainMs)) {
-    return;
-  }
-  trouble_ = std::move(trouble);
-  told_ms_ = now_ms;
-  if (trouble_.ok()) {
+  if (!trouble_.IsNews(std::move(trouble), os::MonotonicMs())) return;
+  if (trouble_.told().ok()) {
     edges_.log.Info("standby_follows", {{"leader", leader.record.name}});
   } else {
-    edges_.log.Warn(
-        "standby_behind",
-        {{"leader", leader.record.name}, {"age", absl::FormatDuration(age)}, {"error", trouble_}});
+    edges_.log.Warn("standby_behind", {{"leader", leader.record.name},
+                                       {"age", absl::FormatDuration(age)},
+                                       {"error", trouble_.told()}});
   }
   SayFollowed();
 }

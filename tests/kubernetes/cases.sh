@@ -45,18 +45,7 @@ spec:
       nodeSelectorTerms:
         - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]
 VOLUME
-  cat >"$overlay/fabric.yaml" <<PATCH
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: spoke-ipam-server, namespace: $SYSTEM}
-spec:
-  template:
-    spec:
-      containers:
-        - name: ipam-server
-          volumeMounts: [{name: fabric, mountPath: /run/fabric}]
-      volumes: [{name: fabric, hostPath: {path: $LAB_DIR/cloud}}]
-PATCH
+  kube_fabric_patch >"$overlay/fabric.yaml"
   cat >"$overlay/kustomization.yaml" <<KUSTOMIZATION
 bases: [$(realpath --relative-to "$overlay" "$ROOT/conf/kubernetes/overlays/static")]
 namespace: $SYSTEM

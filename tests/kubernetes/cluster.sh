@@ -179,3 +179,19 @@ kube_pods() {
   kube get pods --selector "$1" -o json | jq -r '.items[] |
     "\(.metadata.name) \(.spec.nodeName // "-") \(.status.podIP // "-") \(.status.phase)"'
 }
+
+# kube_fabric_patch: prints a patch that lets servers write what the lab's fabric reads.
+kube_fabric_patch() {
+  cat <<PATCH
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: spoke-ipam-server, namespace: $SYSTEM}
+spec:
+  template:
+    spec:
+      containers:
+        - name: ipam-server
+          volumeMounts: [{name: fabric, mountPath: /run/fabric}]
+      volumes: [{name: fabric, hostPath: {path: $LAB_DIR/cloud}}]
+PATCH
+}

@@ -85,18 +85,7 @@ _ha_overlay_make() {
     cat "$LAB_DIR/kubernetes/ha/netagent.yaml"
     printf 'vm_id: vm-%s\ncooldown: 2s\n' "\${NODE_NAME}"
   } >"$overlay/netagent.yaml"
-  cat >"$overlay/fabric.yaml" <<PATCH
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: spoke-ipam-server, namespace: $SYSTEM}
-spec:
-  template:
-    spec:
-      containers:
-        - name: ipam-server
-          volumeMounts: [{name: fabric, mountPath: /run/fabric}]
-      volumes: [{name: fabric, hostPath: {path: $LAB_DIR/cloud}}]
-PATCH
+  kube_fabric_patch >"$overlay/fabric.yaml"
   _kustomization overlay overlays/static-ha 'patchesStrategicMerge: [fabric.yaml]' 'configMapGenerator:' \
     '- {name: spoke-ipam-server-config, behavior: merge, files: [ipam-server.yaml]}' \
     '- {name: spoke-netagent-config, behavior: merge, files: [netagent.yaml]}'

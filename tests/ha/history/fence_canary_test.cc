@@ -1,8 +1,8 @@
 // Whether the judgement of histories would notice a server without a fence: two servers lead at
 // once, on one store, and nothing but the fence is between them.
 //
-// An operator's slip makes it so: the leader's key is removed. A second server takes the leadership,
-// the first is kept from seeing that, and both are asked for addresses.
+// An operator's slip makes it so: the leader's key is removed. A second server takes the
+// leadership, the first is kept from seeing that, and both are asked for addresses.
 #include <gtest/gtest.h>
 
 #include <filesystem>

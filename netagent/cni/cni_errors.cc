@@ -39,8 +39,7 @@ std::string_view RemedyOf(absl::StatusCode code, cni::Verb verb) {
   switch (code) {
     case absl::StatusCode::kResourceExhausted:
       return "addresses come when pods end and their cooldown is over, or when the server gives "
-             "this node "
-             "more: the runtime tries again; if it lasts, ask spokectl explain pod "
+             "this node more: the runtime tries again; if it lasts, ask spokectl explain pod "
              "NAMESPACE/NAME";
     case absl::StatusCode::kUnavailable:
       return "the runtime tries again; if it lasts, see the agent's log on the node: journalctl -u "

@@ -64,22 +64,19 @@ void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, R
   mailbox_.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
 }
 
-void FleetLoop::Begin() {
+void FleetLoop::Run() {
   // What was on its way when the last process ended is asked for again.
   if (state_.recovery.open()) {
     BeginCloud();
     attach_waiting_.merge(NodesToAsk(state_.fleet));
   }
   TellObjects();
-}
-
-void FleetLoop::Run() {
-  Begin();
   while (RunOnce(absl::Seconds(1))) {
   }
   RememberMark(clock_.Now(), /*at_once=*/true);
 }
 
+// Returns how long there is nothing to do, if nobody says anything.
 absl::Duration FleetLoop::Patience(absl::Duration wait) const {
   if (reloading_ != nullptr) return std::min(wait, kReloadTick);
   const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||

@@ -79,8 +79,8 @@ struct FleetView {
   absl::Time now;
 };
 
-// Public functions are thread-safe except Run(), Begin(), RunOnce(), Patience() and the reading ones
-// before Run(), which are for the owning thread.
+// Public functions are thread-safe except Run(), RunOnce() and the reading ones before Run(), which
+// are for the owning thread.
 class FleetLoop {
  public:
   struct Edges {
@@ -147,12 +147,8 @@ class FleetLoop {
   void Run();
   void Stop() { mailbox_.Stop(); }
 
-  // The two steps of Run(), for who has a clock or a thread of their own. Begin() comes first, once.
-  // RunOnce() waits up to `wait` for events, then handles all there are. False after Stop().
-  void Begin();
+  // Waits up to `wait` for events, then handles all there are. False after Stop().
   bool RunOnce(absl::Duration wait);
-  // Returns how long there is nothing to do if nobody says anything, `wait` at most.
-  absl::Duration Patience(absl::Duration wait) const;
 
   const Mailbox& mailbox() const { return mailbox_; }
 
@@ -214,6 +210,7 @@ class FleetLoop {
   void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
 
+  absl::Duration Patience(absl::Duration wait) const;
   void HandleChanges(Batch& batch);
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);

@@ -83,47 +83,6 @@ size_t WorkOf(const HelloEvent& event) {
   return kOfHello + event.hello.in_use.size() + event.hello.cooldown.size();
 }
 
-std::optional<AgentEvent> EventOf(SessionId session, node_api::AgentMessage message) {
-  struct Reader {
-    using Event = std::optional<AgentEvent>;
-    SessionId session;
-    Event operator()(node_api::Hello&) const { return std::nullopt; }
-    Event operator()(node_api::TrafficReport&) const { return std::nullopt; }
-    Event operator()(node_api::BudgetReport&) const { return std::nullopt; }
-    Event operator()(node_api::AssignmentReport& report) const {
-      return ReportEvent{session, std::move(report)};
-    }
-    Event operator()(node_api::DesiredAck& ack) const {
-      return DesiredAckEvent{session, ack.version};
-    }
-    Event operator()(node_api::ReclaimAnswer& answer) const {
-      return ReclaimAnswerEvent{session, std::move(answer)};
-    }
-    Event operator()(node_api::PolicyAck& ack) const {
-      return PolicyAckEvent{session, std::move(ack)};
-    }
-    Event operator()(node_api::PolicyTrialAnswer& answer) const {
-      return PolicyTrialEvent{session, std::move(answer)};
-    }
-    Event operator()(node_api::Inventory& inventory) const {
-      return InventoryEvent{session, std::move(inventory)};
-    }
-    Event operator()(node_api::ConflictReport& conflict) const {
-      return ConflictEvent{session, conflict};
-    }
-    Event operator()(node_api::Demand& demand) const {
-      return DemandEvent{session, std::move(demand)};
-    }
-    Event operator()(node_api::AttachTracesAnswer& traces) const {
-      return AttachTracesEvent{session, std::move(traces)};
-    }
-    Event operator()(node_api::ProbeAnswer& answer) const {
-      return ProbeAnswerEvent{session, std::move(answer)};
-    }
-  };
-  return std::visit(Reader{session}, message);
-}
-
 void Mailbox::Post(QueryEvent event) {
   absl::MutexLock lock(&mutex_);
   queries_.push_back(std::move(event));

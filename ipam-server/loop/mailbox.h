@@ -99,10 +99,6 @@ using AgentEvent =
                  DemandEvent, AttachTracesEvent, ProbeAnswerEvent, PolicyTrialEvent,
                  AskInventoriesEvent, ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
-// Returns what the loop hears when an agent says this in its session; nullopt: a hello, which has a
-// lane of its own, and what is not for the loop: traffic and what budgets are used.
-std::optional<AgentEvent> EventOf(SessionId session, node_api::AgentMessage message);
-
 // Looks and changes nothing.
 struct QueryEvent {
   std::function<void(const FleetView&)> query;

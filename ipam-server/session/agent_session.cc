@@ -65,10 +65,10 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
 }
 
 absl::Duration ReconnectWithin(size_t nodes) {
-  constexpr size_t kHandshakesASecond = 1000;
+  constexpr int64_t kHandshakesASecond = 1000;
   constexpr size_t kFew = 3000;  // They come back within 3 s by themselves.
   if (nodes <= kFew) return absl::ZeroDuration();
-  return absl::Milliseconds(static_cast<int64_t>(nodes * 1000 / kHandshakesASecond));
+  return absl::Seconds(static_cast<int64_t>(nodes)) / kHandshakesASecond;
 }
 
 }  // namespace spoke::ipam

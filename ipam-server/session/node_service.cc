@@ -145,6 +145,32 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     edges_.loop.PostHello(id_, std::move(hello), instance_proved);
     return absl::OkStatus();
   }
+  absl::Status Take(node_api::AssignmentReport report) {
+    return Post(ReportEvent{id_, std::move(report)});
+  }
+  absl::Status Take(const node_api::DesiredAck& ack) {
+    return Post(DesiredAckEvent{id_, ack.version});
+  }
+  absl::Status Take(node_api::ReclaimAnswer answer) {
+    return Post(ReclaimAnswerEvent{id_, std::move(answer)});
+  }
+  absl::Status Take(node_api::PolicyAck ack) { return Post(PolicyAckEvent{id_, std::move(ack)}); }
+  absl::Status Take(node_api::PolicyTrialAnswer answer) {
+    return Post(PolicyTrialEvent{id_, std::move(answer)});
+  }
+  absl::Status Take(node_api::Inventory inventory) {
+    return Post(InventoryEvent{id_, std::move(inventory)});
+  }
+  absl::Status Take(const node_api::ConflictReport& conflict) {
+    return Post(ConflictEvent{id_, conflict});
+  }
+  absl::Status Take(node_api::Demand demand) { return Post(DemandEvent{id_, std::move(demand)}); }
+  absl::Status Take(node_api::AttachTracesAnswer traces) {
+    return Post(AttachTracesEvent{id_, std::move(traces)});
+  }
+  absl::Status Take(node_api::ProbeAnswer answer) {
+    return Post(ProbeAnswerEvent{id_, std::move(answer)});
+  }
   // These two change nothing that is stored, so that the loop need not hear of them.
   absl::Status Take(const node_api::TrafficReport& report) {
     edges_.traffic.Take(*gate_.node(), report);
@@ -156,9 +182,8 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
     Read();
     return absl::OkStatus();
   }
-  template <typename Message>
-  absl::Status Take(Message message) {
-    edges_.loop.PostFromAgent(*EventOf(id_, std::move(message)));
+  absl::Status Post(AgentEvent event) {
+    edges_.loop.PostFromAgent(std::move(event));
     return absl::OkStatus();
   }
 

@@ -25,10 +25,8 @@ struct Group {
 
 class StepPlan {
  public:
-  explicit StepPlan(size_t most_writes) : most_writes_(most_writes) {}
-
   void Add(Group group) {
-    if (!chunks_.empty() && (chunks_.back().size() + group.writes.size() > most_writes_ ||
+    if (!chunks_.empty() && (chunks_.back().size() + group.writes.size() > kMaxChunkWrites ||
                              bytes_ + group.bytes > kMaxChunkBytes)) {
       chunks_.emplace_back();
       bytes_ = 0;
@@ -40,15 +38,13 @@ class StepPlan {
   std::vector<Chunk> Take() { return std::move(chunks_); }
 
  private:
-  const size_t most_writes_;
   std::vector<Chunk> chunks_;
   size_t bytes_ = 0;  // Of the last one.
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const CompareAndPut> batch,
-                                                           size_t most_writes) {
+absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const CompareAndPut> batch) {
   Group all;
   std::vector<std::pair<Stage, Group>> groups;
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -65,12 +61,12 @@ absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const Compa
     }
   }
   std::vector<std::vector<Chunk>> steps;
-  if (all.writes.size() <= most_writes && all.bytes <= kMaxChunkBytes) {
+  if (all.writes.size() <= kMaxChunkWrites && all.bytes <= kMaxChunkBytes) {
     if (!all.writes.empty()) steps.push_back({std::move(all.writes)});
     return steps;
   }
   for (const Stage stage : {Stage::kHold, Stage::kRelease, Stage::kTake}) {
-    StepPlan step(most_writes);
+    StepPlan step;
     for (auto& [of, group] : groups) {
       if (of == stage) step.Add(std::move(group));
     }

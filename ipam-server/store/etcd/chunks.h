@@ -22,10 +22,8 @@ using Chunk = std::vector<size_t>;
 // The steps of a batch, one after the other; the chunks of a step may be written in parallel. A
 // batch that fits in one transaction is one chunk; in a larger one each stage is a step of its own,
 // and a joined write is in the chunk of the write before it, whatever stage it names.
-// `most_writes`: of one transaction; less than kMaxChunkWrites where small batches are to be
-// divided. Errors: kInvalidArgument (a record of more than kMaxRecordBytes, or joined ones of more;
-// the message names the key).
-absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const CompareAndPut> batch,
-                                                           size_t most_writes = kMaxChunkWrites);
+// Errors: kInvalidArgument (a record of more than kMaxRecordBytes, or joined ones of more; the
+// message names the key).
+absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const CompareAndPut> batch);
 
 }  // namespace spoke::ipam::etcd

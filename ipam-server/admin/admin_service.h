@@ -166,8 +166,8 @@ class AdminService final : public v1::AdminService::Service {
   // the log (operator_change). Errors: also as CallerOf().
   absl::Status Do(const Context& context, ChangeSummary& summary, LoopChange change);
   // Records a call that changes nothing, and does something with what there is. Errors: as Do(),
-  // but for kUnavailable and kDeadlineExceeded, which are a warning (operator_deed_not_stored).
-  absl::Status KeepDeed(const Context& context, ChangeSummary& summary);
+  // but for kUnavailable and kDeadlineExceeded, which are a warning (operator_record_not_stored).
+  absl::Status RecordCall(const Context& context, ChangeSummary& summary);
   // A change that does not go through the loop: its record, to be written in the same commit, and
   // said by LogChange() once that has succeeded.
   struct PreparedRecord {

@@ -77,20 +77,20 @@ class ScratchFile {
 
 }  // namespace
 
-// Records what changes nothing here. A store that cannot be written, or a loop that does not turn,
+// A store that cannot be written, or a loop that does not turn,
 // must not keep an operator from what helps then, a backup above all; the log has who it was.
-absl::Status AdminService::KeepDeed(const Context& context, ChangeSummary& summary) {
+absl::Status AdminService::RecordCall(const Context& context, ChangeSummary& summary) {
   const absl::Status kept =
       Do(context, summary, [](ServerState&, RawRecords&) { return Effects(); });
   if (!absl::IsUnavailable(kept) && !absl::IsDeadlineExceeded(kept)) return kept;
   ASSIGN_OR_RETURN(const Operator who, CallerOf(context, time_of_day_.Now()));
   telemetry::Log& log = events_;
-  log.Warn("operator_deed_not_stored", {{"who", who.name},
-                                        {"role", NameOf(who.role)},
-                                        {"from", who.from},
-                                        {"method", summary.method},
-                                        {"what", summary.what},
-                                        {"error", kept}});
+  log.Warn("operator_record_not_stored", {{"who", who.name},
+                                          {"role", NameOf(who.role)},
+                                          {"from", who.from},
+                                          {"method", summary.method},
+                                          {"what", summary.what},
+                                          {"error", kept}});
   return absl::OkStatus();
 }
 
@@ -152,7 +152,7 @@ grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicy
   ChangeSummary summary{
       .method = "VerifyPolicy",
       .what = fmt::format("{} nodes try {} targets", nodes.size(), plan->targets.size())};
-  if (status = KeepDeed(*context, summary); !status.ok()) return rpc::ToGrpc(status);
+  if (status = RecordCall(*context, summary); !status.ok()) return rpc::ToGrpc(status);
   const node_api::ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
   AskProbes(loop_, std::set<std::string>(nodes.begin(), nodes.end()), probes,
             [&](const std::string& node, const absl::StatusOr<node_api::ProbeAnswer>& answer) {
@@ -199,7 +199,7 @@ grpc::Status AdminService::Backup(Context* context, const v1::BackupRequest*,
                                   Writer<v1::BackupResponse>* writer) {
   // All that there is leaves the server. The record comes before: it lies in the copy too.
   ChangeSummary summary{.method = "Backup", .what = "takes a copy of the whole store"};
-  if (const absl::Status kept = KeepDeed(*context, summary); !kept.ok()) return rpc::ToGrpc(kept);
+  if (const absl::Status kept = RecordCall(*context, summary); !kept.ok()) return rpc::ToGrpc(kept);
   const ScratchFile file(ScratchBackupPath(store_path_, absl::Now()));
   const auto made = store_.Backup(file.path());
   if (!made.ok()) return rpc::ToGrpc(base::Annotate(made.status(), "back up the store"));

@@ -44,7 +44,7 @@ class OperatorLogKeys {
 
 // Returns the record of a change; who reads it sees no more than kMaxSummaryBytes of its text. The
 // versions of the policy are the caller's to set.
-v1::OperatorRecord RecordOf(const Operator& who, const ChangeSummary& deed, absl::Time now);
+v1::OperatorRecord RecordOf(const Operator& who, const ChangeSummary& summary, absl::Time now);
 
 // Adds the records that `request` asks for, newest first; of policy alone, also the versions that
 // can be gone back to from `version`, the present one. Errors: as Store::List(); kDataLoss (a

@@ -25,10 +25,10 @@ packages=(
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libnftnl-dev libbpf-dev clang-14
   libexpat1-dev libarchive-dev prometheus-cpp-dev
-  # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates
+  # tests: a simulator that speaks HTTP, a real container runtime, namespaces, certificates, a model checker
   containerd runc podman containernetworking-plugins busybox-static iptables nftables
   golang-go dpkg-dev golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev
-  prometheus libcpp-httplib-dev etcd-server etcd-client iproute2 iperf3 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3
+  prometheus libcpp-httplib-dev etcd-server etcd-client iproute2 iperf3 iputils-ping tcpdump openssl procps util-linux python3 jq sqlite3 spin
   # checks and fuzzing; clang 14 beside GCC 12 sets the floor of the language we use
   libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )

@@ -13,6 +13,7 @@ source "$ROOT/tests/kubernetes/failures.sh"
 
 readonly SYSTEM=spoke-system
 readonly WEB_PORT=8080
+POD_TOLERATIONS=  # What a test may set: tolerations of the pods that it makes.
 
 # The overlay of this cluster: a static cloud whose network is the lab's fabric.
 _overlay_make() {
@@ -177,6 +178,7 @@ spec:
     spec:
       ${node:+nodeSelector: {kubernetes.io/hostname: $node\}}
       terminationGracePeriodSeconds: 1
+      tolerations: [$POD_TOLERATIONS]
       containers:
         - name: web
           image: $LAB_TEST_IMAGE

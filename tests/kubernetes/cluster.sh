@@ -8,7 +8,6 @@ readonly KUBE_API=${LAB_ADDRESSES[$LAB_CONTROL]}
 readonly KUBE_SERVICES=10.96.0.0/16
 readonly KUBE_API_SERVICE=10.96.0.1
 readonly KUBE_ADMIN_TOKEN=lab-admin
-KUBE_API_OPTIONS=()  # What a test may set before kube_control_up: more arguments of the API server.
 
 # kube ARGUMENTS...: kubectl, as administrator.
 kube() {
@@ -66,8 +65,7 @@ kube_control_up() {
     --authorization-mode=RBAC --service-account-issuer=https://kubernetes.lab
     --service-account-signing-key-file=/etc/kubernetes/tokens.key
     --service-account-key-file=/etc/kubernetes/tokens.pub
-    --kubelet-preferred-address-types=InternalIP --allow-privileged=true
-    "${KUBE_API_OPTIONS[@]}")
+    --kubelet-preferred-address-types=InternalIP --allow-privileged=true)
   _kube_certificates || return 1
   _kube_copy "$LAB_CONTROL" ca.crt apiserver.crt apiserver.key tokens.key tokens.pub || return 1
   _kube_config "$KUBE_ADMIN_TOKEN" | lab_node_write "$LAB_CONTROL" /etc/kubernetes/admin.conf || return 1

@@ -315,11 +315,40 @@ _in_pods() {
     nsenter --net="$space" ip -o -4 address show scope global; done' | awk '{sub("/.*", "", $4); print $4}'
 }
 
-# _attached_to NODE: the addresses that the store says are on its NIC, sorted.
-_attached_to() {
+# _had NODE: the addresses that it may still have, sorted: those that the store says are on its NIC, and those that
+# the API server has seen in its pods.
+_had() {
   local addresses
   addresses=$(leader_ctl ip list --node "$1" -o json) || return 1
-  jq -r '.[].address' <<<"$addresses" | sort
+  {
+    jq -r '.[].address' <<<"$addresses"
+    kube get pods --field-selector "spec.nodeName=$1" -o json | jq -r '.items[].status.podIP // empty'
+  } | sort -u
+}
+
+# _begun LEAST MOST: whether so many pods have a network namespace, on all living machines together.
+_begun() {
+  local node begun=0
+  for node in "${LAB_NODES[@]}"; do
+    if [[ -d $LAB_DIR/machine/$node ]]; then
+      begun=$((begun + $(find "/proc/$(_lab_node_pid "$node")/root/run/netns" -mindepth 1 | wc -l)))
+    fi
+  done
+  printf '%s have begun\n' "$begun"
+  ((begun >= $1 && begun <= $2))
+}
+
+# _machine_dies NODE: nothing that it sends arrives any more, not even that its connections are closed.
+_machine_dies() {
+  lab_fabric_exec ip link set "$(lab_fabric_port "$1")" down || return 1
+  lab_node_down "$1"
+}
+
+# _standbys_proven NODE...: whether the servers there have noted how far the store has come, and so need not ask
+# nodes when they take over.
+_standbys_proven() {
+  local node
+  for node in "$@"; do lab_node_exec "$node" test -s /var/lib/disks/server/ca/store.mark || return 1; done
 }
 
 # _none_twice DEAD NODES...: no address is in two pods, by what the pods themselves have, and none that the dead
@@ -330,7 +359,7 @@ _none_twice() {
   (($(wc -l <<<"$pods") >= 100)) || { lab_error "in the pods' network namespaces are $(wc -l <<<"$pods") addresses" && return 1; }
   doubled=$(sort <<<"$pods" | uniq -d)
   [[ -z $doubled ]] || { lab_error "two pods have $doubled" && return 1; }
-  doubled=$(comm -12 <(sort <<<"$pods") "$LAB_DIR/attached-$1")
+  doubled=$(comm -12 <(sort <<<"$pods") "$LAB_DIR/had-$1")
   [[ -z $doubled ]] || { lab_error "pods have addresses that are on the NIC of $1: $doubled" && return 1; }
   doubled=$(grep -v '^#' "$(lab_attachments)" | cut -f 1 | sort | uniq -d)
   [[ -z $doubled ]] || { lab_error "the network delivers $doubled to two machines" && return 1; }
@@ -343,37 +372,47 @@ _store_has_crowd() {
   diff <(_in_use | grep -E "$there") <(_pods_now | grep -E "$there")
 }
 
-# _takes_over FORMER: whether another server leads.
-_takes_over() { [[ $(_leader) != "$1" ]]; }
+# _hundred_while_leader_dies LEADER NODE OTHERS...: 100 pods start, and the machine dies as some have.
+_hundred_while_leader_dies() {
+  local leader=$1 node=$2 others=("${@:3}") began led ran
+  lab_wait 90 "all pods to go" "" _begun 0 0 || return 1
+  _deployment crowd 100 >/dev/null || return 1
+  lab_wait 60 "the first of 100 pods to begin" "" _begun 20 1000 || return 1
+  _machine_dies "$node" || return 1
+  began=$EPOCHREALTIME
+  ran=$(_running_on "${LAB_NODES[*]}" crowd 0)
+  [[ $ran != '100 run' ]] || { lab_error "all 100 pods ran before $node died" && return 1; }
+  lab_wait 60 "another server to lead" "" _leader || return 1
+  led=$(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000))
+  lab_say "of 100 pods $ran as $node dies, where $leader leads; $(_leader) leads, seen after $led ms"
+  [[ $(_leader) != "$leader" ]] || { lab_error "$leader is said to lead, and its machine is gone" && return 1; }
+  leader_ctl recovery show -o json | jq -e '.phase == "open"' >/dev/null ||
+    { lab_error "it asks nodes first: $(leader_ctl recovery show)" && return 1; }
+  if ! lab_wait 240 "100 pods to run on ${others[*]}" "" _running_on "${others[*]}" crowd 100; then
+    kube get node "$node" -o 'jsonpath={.spec.taints}'
+    kube get pods --output wide | grep -v Running
+    return 1
+  fi
+  lab_say "100 pods run on ${others[*]}, $(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000)) ms after it died"
+}
 
 case_ha_leader_dies() {
-  local leader node one others=() began led ran
+  local leader node one others=()
   kube delete deployment --all --wait=true >/dev/null || return 1
   leader=$(_leader) && node=$(_node_of "$leader") || return 1
   for one in "${LAB_NODES[@]}"; do if [[ $one != "$node" ]]; then others+=("$one"); fi; done
-  _deployment crowd 100 >/dev/null || return 1
-  lab_wait 120 "the first of 100 pods to run" "" _running_on "${LAB_NODES[*]}" crowd 15 || return 1
-  _attached_to "$node" >"$LAB_DIR/attached-$node" || return 1
-  [[ -s $LAB_DIR/attached-$node ]] || { lab_error "$node has no address" && return 1; }
-  lab_say "$(_running_on "${LAB_NODES[*]}" crowd 0) of 100 pods when $node dies, where $leader leads"
-  lab_node_down "$node"
-  began=$EPOCHREALTIME
-  lab_wait 60 "another server to lead" "" _leader || return 1
-  led=$(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000))
-  _takes_over "$leader" || { lab_error "$leader is said to lead, and its machine is gone" && return 1; }
-  lab_say "$(_leader) leads, seen after $led ms"
-  lab_wait 240 "100 pods to run on ${others[*]}" "" _running_on "${others[*]}" crowd 100 || { _system_told && return 1; }
-  ran=$(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000))
-  lab_say "100 pods run on ${others[*]}, $ran ms after it died"
+  lab_wait 120 "the standbys to be proven" "" _standbys_proven "${others[@]}" || return 1
+  _hundred_while_leader_dies "$leader" "$node" "${others[@]}" || return 1
   lab_wait 60 "the agents of ${others[*]} to be connected" "" _connected "${others[@]}" || return 1
   _leading "${others[@]}" || { lab_error "metrics do not say that one server leads" && return 1; }
+  _had "$node" >"$LAB_DIR/had-$node" || return 1
+  [[ -s $LAB_DIR/had-$node ]] || { lab_error "$node had no address" && return 1; }
   _none_twice "$node" "${others[@]}" || return 1
   lab_wait 60 "the store to have each of them" "" _store_has_crowd "${others[@]}" || return 1
   lab_wait 60 "store, cloud and agents to agree" "" _audited || return 1
   lab_show leader_ctl audit
   lab_show leader_ctl node list
 }
-
 
 # _machine_replaced NODE: a new machine of that name, with empty disks, where the one was that died.
 _machine_replaced() {

@@ -27,8 +27,9 @@ main() {
   lab_step "A cluster of three nodes without any pod network"
   lab_use_third_node
   lab_cluster_network
-  # What runs on a node that dies is to run elsewhere within the patience of a test.
-  KUBE_API_OPTIONS=(--default-not-ready-toleration-seconds=5 --default-unreachable-toleration-seconds=5)
+  # What runs on a node that dies is to run elsewhere within the patience of a test, not after five minutes.
+  # shellcheck disable=SC2034  # For _deployment.
+  POD_TOLERATIONS='{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 5}'
   kube_control_up
   ha_images_make
   for node in "${LAB_NODES[@]}"; do

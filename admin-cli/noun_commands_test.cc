@@ -1,5 +1,5 @@
 // Tests of pool, node, ip and reserve: each verb as a table, as JSON, and refused.
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

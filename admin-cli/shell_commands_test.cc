@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 #include "admin-cli/verbs.h"
 #include "lib/os/file.h"
 

@@ -1,5 +1,5 @@
 // Tests of azure: the verb as a table, as JSON, as a fragment, and refused.
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

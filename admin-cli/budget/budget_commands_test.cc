@@ -1,7 +1,7 @@
 // Tests of budget list, show and explain, and of top budgets.
 #include <algorithm>
 
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

@@ -1,7 +1,7 @@
 // Tests of contexts: which server a command line means, and what is wrong with a certificate.
 #include "absl/time/time.h"
-#include "admin-cli/command_fixture.h"
 #include "admin-cli/context/target.h"
+#include "admin-cli/testing/command_fixture.h"
 #include "lib/tls/authority.h"
 
 namespace spoke::ctl {

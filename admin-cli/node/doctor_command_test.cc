@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <map>
 
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

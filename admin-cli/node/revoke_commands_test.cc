@@ -1,5 +1,5 @@
 // Tests of revoke, unrevoke and revoked, and of the authority's roots.
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

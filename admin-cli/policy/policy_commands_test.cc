@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <tuple>
 
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdio>
 
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 #include "lib/os/file.h"
 
 namespace spoke::ctl {

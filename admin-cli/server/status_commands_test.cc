@@ -1,6 +1,6 @@
 // Tests of status, top, unfreeze, version; and of what all verbs have in common: forms, errors,
 // exit codes.
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 #include "lib/base/version.h"
 
 namespace spoke::ctl {

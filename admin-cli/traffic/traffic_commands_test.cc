@@ -1,5 +1,5 @@
 // Tests of top namespaces, teams, pods and nodes, and of policy verify.
-#include "admin-cli/command_fixture.h"
+#include "admin-cli/testing/command_fixture.h"
 
 namespace spoke::ctl {
 namespace {

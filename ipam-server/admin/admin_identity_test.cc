@@ -1,6 +1,6 @@
 // What operators ask about certificates: an agent that is revoked is cut and stays out.
 #include "gmock/gmock.h"
-#include "ipam-server/admin/admin_fixture.h"
+#include "ipam-server/admin/testing/admin_fixture.h"
 
 namespace spoke::ipam {
 namespace {

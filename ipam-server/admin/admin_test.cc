@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/admin/admin_fixture.h"
+#include "ipam-server/admin/testing/admin_fixture.h"
 
 namespace spoke::ipam {
 namespace {

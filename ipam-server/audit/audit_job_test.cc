@@ -8,8 +8,8 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
-#include "ipam-server/ledger/hello_for_test.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke::ipam {

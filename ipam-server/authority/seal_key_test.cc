@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/authority/authority_record.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "lib/os/file.h"
 #include "tests/support/temp_dir.h"
 

@@ -3,7 +3,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/ledger/decisions/operators.h"
-#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
 namespace {

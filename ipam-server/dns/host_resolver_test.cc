@@ -1,9 +1,9 @@
 #include "ipam-server/dns/host_resolver.h"
 
 #include "absl/synchronization/notification.h"
-#include "ipam-server/dns/fake_resolver.h"
-#include "ipam-server/dns/host_resolver_contract.h"
 #include "ipam-server/dns/system_resolver.h"
+#include "ipam-server/dns/testing/fake_resolver.h"
+#include "ipam-server/dns/testing/host_resolver_contract.h"
 
 namespace spoke::ipam {
 namespace {

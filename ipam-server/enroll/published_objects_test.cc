@@ -5,7 +5,7 @@
 #include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/enroll/testing/fake_api_server.h"
 
 namespace spoke::ipam {
 namespace {

@@ -1,7 +1,6 @@
-#include "ipam-server/enroll/fake_api_server_for_test.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
 #include "ipam-server/enroll/pausing_reviewer.h"
-#include "ipam-server/enroll/token_reviewer_contract.h"
+#include "ipam-server/enroll/testing/token_reviewer_contract.h"
 
 namespace spoke::ipam {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/history/history_codec.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke::ipam {

@@ -5,8 +5,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/ledger/hello_for_test.h"
-#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::ipam {

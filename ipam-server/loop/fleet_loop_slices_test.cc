@@ -6,9 +6,9 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/ledger/hello_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/background.h"
-#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
 #include "lib/telemetry/metrics.h"
 
 namespace spoke::ipam {

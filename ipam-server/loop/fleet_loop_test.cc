@@ -6,8 +6,8 @@
 #include "ipam-server/history/history_codec.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/reservations.h"
-#include "ipam-server/ledger/hello_for_test.h"
-#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/policy_file.h"
 

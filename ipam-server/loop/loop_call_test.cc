@@ -6,8 +6,8 @@
 #include "fmt/core.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/operators.h"
-#include "ipam-server/ledger/hello_for_test.h"
-#include "ipam-server/loop/fleet_loop_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
 namespace {

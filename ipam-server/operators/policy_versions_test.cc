@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/policy_file.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 
 namespace spoke::ipam {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/policy/kinds_for_test.h"
 #include "ipam-server/policy/object_text.h"
+#include "ipam-server/policy/testing/kinds_for_test.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/policy.pb.h"
 

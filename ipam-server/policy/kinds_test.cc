@@ -9,8 +9,8 @@
 #include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/kinds/team.h"
-#include "ipam-server/policy/kinds_for_test.h"
 #include "ipam-server/policy/object_text.h"
+#include "ipam-server/policy/testing/kinds_for_test.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/policy.pb.h"
 

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/policy/kinds_for_test.h"
+#include "ipam-server/policy/testing/kinds_for_test.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {

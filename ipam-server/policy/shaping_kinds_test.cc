@@ -6,9 +6,9 @@
 #include "gtest/gtest.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
-#include "ipam-server/policy/kinds_for_test.h"
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/objects/bundle.h"
+#include "ipam-server/policy/testing/kinds_for_test.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/policy.pb.h"
 

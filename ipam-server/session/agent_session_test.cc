@@ -5,7 +5,7 @@
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
-#include "ipam-server/ledger/hello_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
 
 namespace spoke::ipam {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/session/services_for_test.h"
+#include "ipam-server/session/testing/services_for_test.h"
 
 namespace spoke::ipam {
 namespace {

@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "ipam-server/admin/admin_gate.h"
-#include "ipam-server/session/services_for_test.h"
+#include "ipam-server/session/testing/services_for_test.h"
 
 namespace spoke::ipam {
 namespace {

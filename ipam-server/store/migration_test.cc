@@ -5,9 +5,9 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/sqlite_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::ipam {

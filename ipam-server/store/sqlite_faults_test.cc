@@ -15,8 +15,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/store/faulty_disk_for_test.h"
 #include "ipam-server/store/sqlite_store.h"
+#include "ipam-server/store/testing/faulty_disk.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::ipam {

@@ -1,8 +1,8 @@
 #include <filesystem>
 
-#include "ipam-server/store/memory_store.h"
 #include "ipam-server/store/sqlite_store.h"
-#include "ipam-server/store/store_contract.h"
+#include "ipam-server/store/testing/memory_store.h"
+#include "ipam-server/store/testing/store_contract.h"
 
 namespace spoke::ipam {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "lib/netlink/message.h"
-#include "lib/netlink/recorded_messages.h"
+#include "lib/netlink/testing/recorded_messages.h"
 
 namespace spoke::netlink {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "lib/netlink/message.h"
-#include "lib/netlink/recorded_messages.h"
+#include "lib/netlink/testing/recorded_messages.h"
 
 namespace spoke::netlink {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "lib/netlink/message.h"
 #include "lib/netlink/network_layer.h"
-#include "lib/netlink/recorded_messages.h"
+#include "lib/netlink/testing/recorded_messages.h"
 
 namespace spoke::netlink {
 namespace {

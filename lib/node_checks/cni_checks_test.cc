@@ -1,7 +1,7 @@
 // Tests of Spoke's parts in their places, and of what else a runtime finds there.
 #include <utility>
 
-#include "lib/node_checks/healthy_node.h"
+#include "lib/node_checks/testing/healthy_node.h"
 
 namespace spoke::node_checks {
 namespace {

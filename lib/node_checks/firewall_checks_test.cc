@@ -1,7 +1,7 @@
 // Tests which firewalls keep pods' packets from passing.
 #include <utility>
 
-#include "lib/node_checks/healthy_node.h"
+#include "lib/node_checks/testing/healthy_node.h"
 
 namespace spoke::node_checks {
 namespace {

@@ -1,5 +1,5 @@
 // Tests of other programs on the node: cloud-init, udev, systemd-networkd, other network plugins.
-#include "lib/node_checks/healthy_node.h"
+#include "lib/node_checks/testing/healthy_node.h"
 
 namespace spoke::node_checks {
 namespace {

@@ -1,5 +1,5 @@
 // Tests of kernel features, sysctls and the NIC: found when wrong, silent when right.
-#include "lib/node_checks/healthy_node.h"
+#include "lib/node_checks/testing/healthy_node.h"
 
 namespace spoke::node_checks {
 namespace {

@@ -17,7 +17,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/crash/child_process.h"
 #include "tests/support/enrolling_agent.h"
 #include "tests/support/recording_log.h"

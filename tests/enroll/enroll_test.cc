@@ -12,7 +12,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "lib/rpc/credentials.h"
 #include "proto/spoke/v1/node.grpc.pb.h"
 #include "tests/support/enrolling_agent.h"

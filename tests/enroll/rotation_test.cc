@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/renewal_decision.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "lib/os/clock.h"
 #include "lib/tls/certificate.h"
 #include "lib/tls/renewal.h"

@@ -13,7 +13,6 @@
 #include "admin-cli/run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/admin/admin_fixture.h"
 #include "ipam-server/admin/admin_gate.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "ipam-server/enroll/enrollment.h"
-#include "ipam-server/enroll/fake_api_server_for_test.h"
+#include "ipam-server/enroll/testing/fake_api_server.h"
 #include "ipam-server/revocation/revocations.h"
 #include "lib/os/clock.h"
 #include "lib/os/file.h"

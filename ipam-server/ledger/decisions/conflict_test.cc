@@ -5,11 +5,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 
 namespace spoke::ipam {
 namespace {

@@ -3,11 +3,11 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/targets.h"
 

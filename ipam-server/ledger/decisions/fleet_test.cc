@@ -5,7 +5,6 @@
 #include "ipam-server/ledger/decisions/conflict.h"
 #include "ipam-server/ledger/decisions/demand.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/operators.h"
@@ -13,6 +12,7 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::ipam {

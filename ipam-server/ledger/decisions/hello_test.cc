@@ -7,11 +7,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 
 namespace spoke::ipam {
 namespace {

@@ -6,13 +6,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reservations.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "tests/support/random_seed.h"
 
 namespace spoke::ipam {

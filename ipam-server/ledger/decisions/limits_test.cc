@@ -7,7 +7,6 @@
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/conflict.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/nic.h"
@@ -17,6 +16,7 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/decisions/reservations.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/promises.h"
 
 namespace spoke::ipam {

@@ -7,7 +7,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/operators.h"
@@ -15,6 +14,7 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {

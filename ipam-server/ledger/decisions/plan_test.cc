@@ -5,7 +5,6 @@
 
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
-#include "ipam-server/ledger/decisions/fleet_for_test.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/nic.h"
@@ -14,6 +13,7 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/decisions/reservations.h"
+#include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"

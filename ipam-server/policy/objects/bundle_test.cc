@@ -7,7 +7,7 @@
 
 #include "fmt/core.h"
 #include "gtest/gtest.h"
-#include "ipam-server/policy/objects/fake_spec.h"
+#include "ipam-server/policy/objects/testing/fake_spec.h"
 
 namespace spoke::ipam {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/policy/objects/fake_spec.h"
+#include "ipam-server/policy/objects/testing/fake_spec.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {

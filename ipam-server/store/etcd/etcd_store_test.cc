@@ -14,7 +14,7 @@
 #include "ipam-server/store/migration.h"
 #include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/sqlite_store.h"
-#include "ipam-server/store/store_contract.h"
+#include "ipam-server/store/testing/store_contract.h"
 #include "lib/os/subprocess.h"
 #include "tests/support/temp_dir.h"
 

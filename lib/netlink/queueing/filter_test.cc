@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "lib/netlink/message.h"
-#include "lib/netlink/recorded_messages.h"
+#include "lib/netlink/testing/recorded_messages.h"
 
 namespace spoke::netlink {
 namespace {

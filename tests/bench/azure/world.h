@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "ipam-server/loop/fleet_loop.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/bench/azure/simulated_azure.h"
 
 namespace spoke::azure_bench {

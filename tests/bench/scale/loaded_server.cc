@@ -8,7 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "fmt/core.h"
-#include "ipam-server/ledger/hello_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/store/sqlite_store.h"
 #include "lib/base/status.h"

@@ -1,4 +1,4 @@
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 
 #include <algorithm>
 #include <charconv>

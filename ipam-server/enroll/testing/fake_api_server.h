@@ -14,8 +14,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
-#include "ipam-server/enroll/fake_token_reviewer.h"
 #include "ipam-server/enroll/kubernetes_api.h"
+#include "ipam-server/enroll/testing/fake_token_reviewer.h"
 #include "lib/os/file.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "admin-cli/fake_admin_server.h"
+#include "admin-cli/testing/fake_admin_server.h"
 
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>

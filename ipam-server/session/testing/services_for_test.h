@@ -16,11 +16,11 @@
 #include "gtest/gtest.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
-#include "ipam-server/dns/fake_resolver.h"
+#include "ipam-server/dns/testing/fake_resolver.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/session/node_service.h"
-#include "ipam-server/store/memory_store.h"
+#include "ipam-server/store/testing/memory_store.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 

@@ -1,4 +1,4 @@
-#include "ipam-server/store/faulty_disk_for_test.h"
+#include "ipam-server/store/testing/faulty_disk.h"
 
 #include <atomic>
 #include <cerrno>

@@ -8,7 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ipam-server/enroll/fake_token_reviewer.h"
+#include "ipam-server/enroll/testing/fake_token_reviewer.h"
 
 namespace spoke::ipam {
 

@@ -11,7 +11,7 @@
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/fleet.h"
-#include "ipam-server/ledger/hello_for_test.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
 
 namespace spoke::ipam {
 

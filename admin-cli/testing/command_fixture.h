@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "admin-cli/fake_admin_server.h"
 #include "admin-cli/run.h"
+#include "admin-cli/testing/fake_admin_server.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/clock.h"

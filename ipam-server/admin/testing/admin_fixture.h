@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ipam-server/session/services_for_test.h"
+#include "ipam-server/session/testing/services_for_test.h"
 
 namespace spoke::ipam {
 

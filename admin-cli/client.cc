@@ -1,7 +1,9 @@
 #include "admin-cli/client.h"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/proto_buffer_reader.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,16 +13,21 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
-#include "lib/base/status.h"
 #include "lib/base/version.h"
-#include "lib/rpc/credentials.h"
 #include "lib/rpc/version_key.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
 
 namespace spoke::ctl {
 namespace {
 
-using Stub = v1::AdminService::Stub;
+using google::protobuf::Message;
+
+// What a call waits for, for as long as --timeout says.
+enum class Waits {
+  kForAll,    // The whole answer.
+  kForEach,   // Each message of a stream.
+  kForFirst,  // The beginning of a stream, whose messages may then take as long as they like.
+};
 
 // The largest message. One of the server's with 1,000 rows, or a piece of a backup, has less than
 // this.
@@ -33,6 +40,14 @@ bool IsSocket(std::string_view server) { return server.starts_with("unix:"); }
 
 std::chrono::system_clock::time_point In(absl::Duration duration) {
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
+}
+
+// Returns the call's path; without `method`, it has the name of its request.
+std::string PathOf(std::string_view method, const Message& request) {
+  std::string_view name = request.GetDescriptor()->name();
+  name.remove_suffix(std::string_view("Request").size());
+  return fmt::format("/{}/{}", v1::AdminService::service_full_name(),
+                     method.empty() ? name : method);
 }
 
 // Returns whether the code came in the server's answer; else the library made it up because there
@@ -66,7 +81,7 @@ struct Client::Calls {
   // Returns the stub of the first server that lets us in, or else of the last, whose refusal the
   // call then tells. Nothing is asked before that is known: what has been sent to one server may
   // have happened there, and is not sent to another.
-  absl::StatusOr<Stub*> Chosen() const {
+  absl::StatusOr<grpc::GenericStub*> Chosen() const {
     absl::MutexLock lock(&mutex);
     if (stub != nullptr) return stub.get();
     RETURN_IF_ERROR(target.status());
@@ -74,7 +89,7 @@ struct Client::Calls {
       ASSIGN_OR_RETURN(const auto channel, Open(at));
       const bool last = &at == &target->servers.back();
       if (!last && !LetsIn(*channel)) continue;
-      stub = v1::AdminService::NewStub(channel);
+      stub = std::make_unique<grpc::GenericStub>(channel);
       return stub.get();
     }
     return absl::InvalidArgumentError("no server is named");
@@ -119,34 +134,19 @@ struct Client::Calls {
     }
   }
 
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> One(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                            Response*),
-                               const Request& request) const {
-    ASSIGN_OR_RETURN(Stub* const chosen, Chosen());
+  // Makes a call with one answer, or reads a stream of them, each into `response` before `each`. A
+  // queue of our own gives each message of a stream its own deadline, which a call as a whole
+  // cannot have: a backup may take an hour, but not be silent for a minute.
+  absl::Status Make(std::string_view method, const Message& request, Message& response,
+                    const std::function<absl::Status()>& each, Waits waits) const {
+    ASSIGN_OR_RETURN(grpc::GenericStub* const chosen, Chosen());
     grpc::ClientContext context;
     context.AddMetadata(rpc::kVersionKey, base::kVersion);
-    context.set_deadline(In(timeout));
-    Response response;
-    const grpc::Status status = (chosen->*method)(&context, request, &response);
-    if (!status.ok()) return ToStatus(status, context);
-    return response;
-  }
-
-  // Reads a stream. With `patient`, the next message may take for ever once the first one is here.
-  // A queue of our own gives each message its own deadline, which a call as a whole cannot have: a
-  // backup may take an hour, but not be silent for a minute.
-  template <typename Request, typename Response>
-  absl::Status Many(std::unique_ptr<grpc::ClientAsyncReader<Response>> (Stub::*method)(
-                        grpc::ClientContext*, const Request&, grpc::CompletionQueue*, void*),
-                    const Request& request, const Each<Response>& each, bool patient) const {
-    ASSIGN_OR_RETURN(Stub* const chosen, Chosen());
-    grpc::ClientContext context;
-    context.AddMetadata(rpc::kVersionKey, base::kVersion);
+    if (waits == Waits::kForAll) context.set_deadline(In(timeout));
     grpc::CompletionQueue queue;
     absl::Status mine;  // An end that this side has made.
     bool silent_for_too_long = false;
-    bool waiting_for_ever = false;
+    bool waiting_for_ever = waits == Waits::kForAll;
     // Returns true when the operation under way has succeeded. There is never more than one.
     const auto done = [&] {
       void* tag = nullptr;
@@ -159,15 +159,24 @@ struct Client::Calls {
       queue.Next(&tag, &ok);
       return false;
     };
-    const auto reader = (chosen->*method)(&context, request, &queue, nullptr);
+    const auto call = chosen->PrepareCall(&context, PathOf(method, request), &queue);
+    call->StartCall(nullptr);
     bool more = done();
+    if (more) {
+      const grpc::Slice bytes(request.SerializeAsString());
+      call->WriteLast(grpc::ByteBuffer(&bytes, 1), grpc::WriteOptions(), nullptr);
+      more = done();
+    }
     while (more) {
-      Response response;
-      waiting_for_ever = patient;
-      reader->Read(&response, nullptr);
+      grpc::ByteBuffer next;
+      waiting_for_ever = waits != Waits::kForEach;
+      call->Read(&next, nullptr);
       more = done();
       if (!more) break;
-      mine = each(response);
+      grpc::ProtoBufferReader reader(&next);
+      mine = response.ParseFromZeroCopyStream(&reader)
+                 ? each()
+                 : absl::InternalError("the server's answer cannot be read");
       if (!mine.ok()) {
         context.TryCancel();
         break;
@@ -175,7 +184,7 @@ struct Client::Calls {
     }
     grpc::Status status;
     waiting_for_ever = true;  // Cancelled or ended by the server: this comes at once.
-    reader->Finish(&status, nullptr);
+    call->Finish(&status, nullptr);
     done();
     queue.Shutdown();
     if (!mine.ok()) return mine;
@@ -191,7 +200,7 @@ struct Client::Calls {
   std::string server;  // The text for messages: all of them.
   const absl::Duration timeout;
   mutable absl::Mutex mutex;
-  mutable std::unique_ptr<Stub> stub ABSL_GUARDED_BY(mutex);
+  mutable std::unique_ptr<grpc::GenericStub> stub ABSL_GUARDED_BY(mutex);
 };
 
 Client::Client(absl::StatusOr<Target> target, absl::Duration timeout)
@@ -201,148 +210,20 @@ Client::~Client() = default;
 
 const std::string& Client::server() const { return calls_->server; }
 
-absl::StatusOr<v1::GetStatusResponse> Client::GetStatus() const {
-  return calls_->One(&Stub::GetStatus, v1::GetStatusRequest());
-}
-absl::StatusOr<v1::RecoveryInfo> Client::GetRecovery() const {
-  return calls_->One(&Stub::GetRecovery, v1::GetRecoveryRequest());
-}
-
-absl::StatusOr<v1::RecoveryInfo> Client::ConfirmRecovery(
-    const v1::ConfirmRecoveryRequest& request) const {
-  return calls_->One(&Stub::ConfirmRecovery, request);
+absl::Status Client::Ask(std::string_view method, const Message& request, Message& response) const {
+  bool answered = false;
+  const auto take = [&] {
+    answered = true;
+    return absl::OkStatus();
+  };
+  RETURN_IF_ERROR(calls_->Make(method, request, response, take, Waits::kForAll));
+  return answered ? absl::OkStatus() : absl::InternalError("the server answered nothing");
 }
 
-absl::StatusOr<v1::UnfreezeResponse> Client::Unfreeze() const {
-  return calls_->One(&Stub::Unfreeze, v1::UnfreezeRequest());
-}
-absl::StatusOr<v1::ListPoolsResponse> Client::ListPools(const v1::ListPoolsRequest& request) const {
-  return calls_->One(&Stub::ListPools, request);
-}
-absl::Status Client::ListNodes(const v1::ListNodesRequest& request,
-                               const Each<v1::ListNodesResponse>& each) const {
-  return calls_->Many(&Stub::AsyncListNodes, request, each, false);
-}
-absl::StatusOr<v1::GetNodeResponse> Client::GetNode(const v1::GetNodeRequest& request) const {
-  return calls_->One(&Stub::GetNode, request);
-}
-absl::StatusOr<v1::NodeInfo> Client::SetNodeMode(const v1::SetNodeModeRequest& request) const {
-  return calls_->One(&Stub::SetNodeMode, request);
-}
-absl::StatusOr<v1::NodeInfo> Client::RetryNode(const v1::RetryNodeRequest& request) const {
-  return calls_->One(&Stub::RetryNode, request);
-}
-absl::StatusOr<v1::ForgetNodeResponse> Client::ForgetNode(
-    const v1::ForgetNodeRequest& request) const {
-  return calls_->One(&Stub::ForgetNode, request);
-}
-absl::StatusOr<v1::RevokeIdentityResponse> Client::RevokeIdentity(
-    const v1::RevokeIdentityRequest& request) const {
-  return calls_->One(&Stub::RevokeIdentity, request);
-}
-absl::StatusOr<v1::UnrevokeIdentityResponse> Client::UnrevokeIdentity(
-    const v1::UnrevokeIdentityRequest& request) const {
-  return calls_->One(&Stub::UnrevokeIdentity, request);
-}
-absl::StatusOr<v1::ListRevokedResponse> Client::ListRevoked() const {
-  return calls_->One(&Stub::ListRevoked, v1::ListRevokedRequest());
-}
-absl::StatusOr<v1::ListRootsResponse> Client::ListRoots() const {
-  return calls_->One(&Stub::ListRoots, v1::ListRootsRequest());
-}
-absl::StatusOr<v1::ListRootsResponse> Client::RotateAuthority() const {
-  return calls_->One(&Stub::RotateAuthority, v1::RotateAuthorityRequest());
-}
-absl::Status Client::ListAddresses(const v1::ListAddressesRequest& request,
-                                   const Each<v1::ListAddressesResponse>& each) const {
-  return calls_->Many(&Stub::AsyncListAddresses, request, each, false);
-}
-absl::StatusOr<v1::AddressInfo> Client::GetAddress(const v1::GetAddressRequest& request) const {
-  return calls_->One(&Stub::GetAddress, request);
-}
-absl::StatusOr<v1::GetAddressHistoryResponse> Client::GetAddressHistory(
-    const v1::GetAddressHistoryRequest& request) const {
-  return calls_->One(&Stub::GetAddressHistory, request);
-}
-absl::StatusOr<v1::AddressInfo> Client::ReleaseAddress(
-    const v1::ReleaseAddressRequest& request) const {
-  return calls_->One(&Stub::ReleaseAddress, request);
-}
-absl::StatusOr<v1::AddressInfo> Client::QuarantineAddress(
-    const v1::QuarantineAddressRequest& request) const {
-  return calls_->One(&Stub::QuarantineAddress, request);
-}
-absl::StatusOr<v1::ReservationInfo> Client::CreateReservation(
-    const v1::CreateReservationRequest& request) const {
-  return calls_->One(&Stub::CreateReservation, request);
-}
-absl::StatusOr<v1::ListReservationsResponse> Client::ListReservations() const {
-  return calls_->One(&Stub::ListReservations, v1::ListReservationsRequest());
-}
-absl::StatusOr<v1::ReservationInfo> Client::DeleteReservation(
-    const v1::DeleteReservationRequest& request) const {
-  return calls_->One(&Stub::DeleteReservation, request);
-}
-absl::StatusOr<v1::ApplyResponse> Client::Apply(const v1::ApplyRequest& request) const {
-  return calls_->One(&Stub::Apply, request);
-}
-absl::StatusOr<v1::DeleteObjectsResponse> Client::DeleteObjects(
-    const v1::DeleteObjectsRequest& request) const {
-  return calls_->One(&Stub::DeleteObjects, request);
-}
-absl::StatusOr<v1::GetObjectsResponse> Client::GetObjects(
-    const v1::GetObjectsRequest& request) const {
-  return calls_->One(&Stub::GetObjects, request);
-}
-absl::StatusOr<v1::GetRolloutResponse> Client::GetRollout() const {
-  return calls_->One(&Stub::GetRollout, v1::GetRolloutRequest());
-}
-absl::StatusOr<v1::ResumeRolloutResponse> Client::ResumeRollout(
-    const v1::ResumeRolloutRequest& request) const {
-  return calls_->One(&Stub::ResumeRollout, request);
-}
-absl::StatusOr<v1::ApplyResponse> Client::UndoRollout(const v1::UndoRolloutRequest& request) const {
-  return calls_->One(&Stub::UndoRollout, request);
-}
-absl::StatusOr<v1::ListOperatorLogResponse> Client::ListOperatorLog(
-    const v1::ListOperatorLogRequest& request) const {
-  return calls_->One(&Stub::ListOperatorLog, request);
-}
-absl::StatusOr<v1::EstimateCutsResponse> Client::EstimateCuts(
-    const v1::ApplyRequest& request) const {
-  return calls_->One(&Stub::EstimateCuts, request);
-}
-absl::Status Client::Audit(const v1::AuditRequest& request,
-                           const Each<v1::AuditResponse>& each) const {
-  return calls_->Many(&Stub::AsyncAudit, request, each, false);
-}
-absl::StatusOr<v1::ExplainResponse> Client::Explain(const v1::ExplainRequest& request) const {
-  return calls_->One(&Stub::Explain, request);
-}
-absl::StatusOr<v1::WhatIfResponse> Client::WhatIf(const v1::WhatIfRequest& request) const {
-  return calls_->One(&Stub::WhatIf, request);
-}
-absl::StatusOr<v1::GetTopResponse> Client::GetTop(const v1::GetTopRequest& request) const {
-  return calls_->One(&Stub::GetTop, request);
-}
-absl::StatusOr<v1::GetTrafficResponse> Client::GetTraffic(
-    const v1::GetTrafficRequest& request) const {
-  return calls_->One(&Stub::GetTraffic, request);
-}
-absl::StatusOr<v1::GetBudgetsResponse> Client::GetBudgets(
-    const v1::GetBudgetsRequest& request) const {
-  return calls_->One(&Stub::GetBudgets, request);
-}
-absl::Status Client::VerifyPolicy(const v1::VerifyPolicyRequest& request,
-                                  const Each<v1::VerifyPolicyResponse>& each) const {
-  return calls_->Many(&Stub::AsyncVerifyPolicy, request, each, false);
-}
-absl::Status Client::ListEvents(const v1::ListEventsRequest& request,
-                                const Each<v1::ListEventsResponse>& each) const {
-  return calls_->Many(&Stub::AsyncListEvents, request, each, request.follow());
-}
-absl::Status Client::Backup(const Each<v1::BackupResponse>& each) const {
-  return calls_->Many(&Stub::AsyncBackup, v1::BackupRequest(), each, false);
+absl::Status Client::Read(std::string_view method, const Message& request, Message& response,
+                          const std::function<absl::Status()>& each, bool patient) const {
+  return calls_->Make(method, request, response, each,
+                      patient ? Waits::kForFirst : Waits::kForEach);
 }
 
 }  // namespace spoke::ctl

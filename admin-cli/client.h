@@ -1,21 +1,24 @@
-// The calls of the admin API, one method each: a connection, a deadline, and errors that say what
-// to do. Thread-safe; connects with the first call and again when the connection is lost.
+// The calls of the admin API: a connection, a deadline, and errors that say what to do.
+// Thread-safe; connects with the first call and again when the connection is lost.
 //
-// Errors of every method: kUnavailable (no server there, or one that has gone away: the message has
+// Errors of every call: kUnavailable (no server there, or one that has gone away: the message has
 // where it was looked for), kDeadlineExceeded (it did not answer in time; what was asked may have
 // happened), kAborted (the server itself says that it cannot now, such as with a full disk), and
-// what admin.proto says of the call, with the server's message. Beyond GetStatus(), a server whose
+// what admin.proto says of the call, with the server's message. Beyond kGetStatus, a server whose
 // version does not work with ours answers kFailedPrecondition, and says which to upgrade first.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "lib/base/status.h"
 #include "lib/rpc/credentials.h"
 #include "proto/spoke/v1/admin.pb.h"
 
@@ -24,6 +27,59 @@ namespace spoke::ctl {
 // Takes one message of a stream. An error ends the call and becomes its result.
 template <typename Message>
 using Each = std::function<absl::Status(const Message&)>;
+
+// The calls of AdminService: what is asked, and what is answered, once or by a stream.
+template <typename Request, typename Response>
+struct Call {
+  std::string_view method = "";  // Empty: what the request is named for ("GetNodeRequest").
+};
+template <typename Request, typename Response>
+struct Stream {
+  std::string_view method = "";
+};
+
+inline constexpr Call<v1::GetStatusRequest, v1::GetStatusResponse> kGetStatus;
+inline constexpr Call<v1::GetRecoveryRequest, v1::RecoveryInfo> kGetRecovery;
+inline constexpr Call<v1::ConfirmRecoveryRequest, v1::RecoveryInfo> kConfirmRecovery;
+inline constexpr Call<v1::UnfreezeRequest, v1::UnfreezeResponse> kUnfreeze;
+inline constexpr Call<v1::ListPoolsRequest, v1::ListPoolsResponse> kListPools;
+inline constexpr Call<v1::GetNodeRequest, v1::GetNodeResponse> kGetNode;
+inline constexpr Call<v1::SetNodeModeRequest, v1::NodeInfo> kSetNodeMode;
+inline constexpr Call<v1::RetryNodeRequest, v1::NodeInfo> kRetryNode;
+inline constexpr Call<v1::ForgetNodeRequest, v1::ForgetNodeResponse> kForgetNode;
+inline constexpr Call<v1::RevokeIdentityRequest, v1::RevokeIdentityResponse> kRevokeIdentity;
+inline constexpr Call<v1::UnrevokeIdentityRequest, v1::UnrevokeIdentityResponse> kUnrevokeIdentity;
+inline constexpr Call<v1::ListRevokedRequest, v1::ListRevokedResponse> kListRevoked;
+inline constexpr Call<v1::ListRootsRequest, v1::ListRootsResponse> kListRoots;
+inline constexpr Call<v1::RotateAuthorityRequest, v1::ListRootsResponse> kRotateAuthority;
+inline constexpr Call<v1::GetAddressRequest, v1::AddressInfo> kGetAddress;
+inline constexpr Call<v1::GetAddressHistoryRequest, v1::GetAddressHistoryResponse>
+    kGetAddressHistory;
+inline constexpr Call<v1::ReleaseAddressRequest, v1::AddressInfo> kReleaseAddress;
+inline constexpr Call<v1::QuarantineAddressRequest, v1::AddressInfo> kQuarantineAddress;
+inline constexpr Call<v1::CreateReservationRequest, v1::ReservationInfo> kCreateReservation;
+inline constexpr Call<v1::ListReservationsRequest, v1::ListReservationsResponse> kListReservations;
+inline constexpr Call<v1::DeleteReservationRequest, v1::ReservationInfo> kDeleteReservation;
+inline constexpr Call<v1::ApplyRequest, v1::ApplyResponse> kApply;
+inline constexpr Call<v1::DeleteObjectsRequest, v1::DeleteObjectsResponse> kDeleteObjects;
+inline constexpr Call<v1::GetObjectsRequest, v1::GetObjectsResponse> kGetObjects;
+inline constexpr Call<v1::GetRolloutRequest, v1::GetRolloutResponse> kGetRollout;
+inline constexpr Call<v1::ResumeRolloutRequest, v1::ResumeRolloutResponse> kResumeRollout;
+inline constexpr Call<v1::UndoRolloutRequest, v1::ApplyResponse> kUndoRollout;
+inline constexpr Call<v1::ListOperatorLogRequest, v1::ListOperatorLogResponse> kListOperatorLog;
+inline constexpr Call<v1::ApplyRequest, v1::EstimateCutsResponse> kEstimateCuts{"EstimateCuts"};
+inline constexpr Call<v1::ExplainRequest, v1::ExplainResponse> kExplain;
+inline constexpr Call<v1::WhatIfRequest, v1::WhatIfResponse> kWhatIf;
+inline constexpr Call<v1::GetTopRequest, v1::GetTopResponse> kGetTop;
+inline constexpr Call<v1::GetTrafficRequest, v1::GetTrafficResponse> kGetTraffic;
+inline constexpr Call<v1::GetBudgetsRequest, v1::GetBudgetsResponse> kGetBudgets;
+
+inline constexpr Stream<v1::ListNodesRequest, v1::ListNodesResponse> kListNodes;
+inline constexpr Stream<v1::ListAddressesRequest, v1::ListAddressesResponse> kListAddresses;
+inline constexpr Stream<v1::AuditRequest, v1::AuditResponse> kAudit;
+inline constexpr Stream<v1::VerifyPolicyRequest, v1::VerifyPolicyResponse> kVerifyPolicy;
+inline constexpr Stream<v1::ListEventsRequest, v1::ListEventsResponse> kListEvents;
+inline constexpr Stream<v1::BackupRequest, v1::BackupResponse> kBackup;
 
 // Where servers are, and what they are shown.
 struct Target {
@@ -46,63 +102,34 @@ class Client {
   // Returns the servers, for people; empty: none is known.
   const std::string& server() const;
 
-  absl::StatusOr<v1::GetStatusResponse> GetStatus() const;
-  absl::StatusOr<v1::RecoveryInfo> GetRecovery() const;
-  absl::StatusOr<v1::RecoveryInfo> ConfirmRecovery(const v1::ConfirmRecoveryRequest& request) const;
-  absl::StatusOr<v1::UnfreezeResponse> Unfreeze() const;
-  absl::StatusOr<v1::ListPoolsResponse> ListPools(const v1::ListPoolsRequest& request) const;
-  absl::Status ListNodes(const v1::ListNodesRequest& request,
-                         const Each<v1::ListNodesResponse>& each) const;
-  absl::StatusOr<v1::GetNodeResponse> GetNode(const v1::GetNodeRequest& request) const;
-  absl::StatusOr<v1::NodeInfo> SetNodeMode(const v1::SetNodeModeRequest& request) const;
-  absl::StatusOr<v1::NodeInfo> RetryNode(const v1::RetryNodeRequest& request) const;
-  absl::StatusOr<v1::ForgetNodeResponse> ForgetNode(const v1::ForgetNodeRequest& request) const;
-  absl::StatusOr<v1::RevokeIdentityResponse> RevokeIdentity(
-      const v1::RevokeIdentityRequest& request) const;
-  absl::StatusOr<v1::UnrevokeIdentityResponse> UnrevokeIdentity(
-      const v1::UnrevokeIdentityRequest& request) const;
-  absl::StatusOr<v1::ListRevokedResponse> ListRevoked() const;
-  absl::StatusOr<v1::ListRootsResponse> ListRoots() const;
-  absl::StatusOr<v1::ListRootsResponse> RotateAuthority() const;
-  absl::Status ListAddresses(const v1::ListAddressesRequest& request,
-                             const Each<v1::ListAddressesResponse>& each) const;
-  absl::StatusOr<v1::AddressInfo> GetAddress(const v1::GetAddressRequest& request) const;
-  absl::StatusOr<v1::GetAddressHistoryResponse> GetAddressHistory(
-      const v1::GetAddressHistoryRequest& request) const;
-  absl::StatusOr<v1::AddressInfo> ReleaseAddress(const v1::ReleaseAddressRequest& request) const;
-  absl::StatusOr<v1::AddressInfo> QuarantineAddress(
-      const v1::QuarantineAddressRequest& request) const;
-  absl::StatusOr<v1::ReservationInfo> CreateReservation(
-      const v1::CreateReservationRequest& request) const;
-  absl::StatusOr<v1::ListReservationsResponse> ListReservations() const;
-  absl::StatusOr<v1::ReservationInfo> DeleteReservation(
-      const v1::DeleteReservationRequest& request) const;
-  absl::StatusOr<v1::ApplyResponse> Apply(const v1::ApplyRequest& request) const;
-  absl::StatusOr<v1::DeleteObjectsResponse> DeleteObjects(
-      const v1::DeleteObjectsRequest& request) const;
-  absl::StatusOr<v1::GetObjectsResponse> GetObjects(const v1::GetObjectsRequest& request) const;
-  absl::StatusOr<v1::GetRolloutResponse> GetRollout() const;
-  absl::StatusOr<v1::ResumeRolloutResponse> ResumeRollout(
-      const v1::ResumeRolloutRequest& request) const;
-  absl::StatusOr<v1::ApplyResponse> UndoRollout(const v1::UndoRolloutRequest& request) const;
-  absl::StatusOr<v1::ListOperatorLogResponse> ListOperatorLog(
-      const v1::ListOperatorLogRequest& request) const;
-  absl::StatusOr<v1::EstimateCutsResponse> EstimateCuts(const v1::ApplyRequest& request) const;
-  absl::Status Audit(const v1::AuditRequest& request, const Each<v1::AuditResponse>& each) const;
-  absl::StatusOr<v1::ExplainResponse> Explain(const v1::ExplainRequest& request) const;
-  absl::StatusOr<v1::WhatIfResponse> WhatIf(const v1::WhatIfRequest& request) const;
-  absl::StatusOr<v1::GetTopResponse> GetTop(const v1::GetTopRequest& request) const;
-  absl::StatusOr<v1::GetTrafficResponse> GetTraffic(const v1::GetTrafficRequest& request) const;
-  absl::StatusOr<v1::GetBudgetsResponse> GetBudgets(const v1::GetBudgetsRequest& request) const;
-  absl::Status VerifyPolicy(const v1::VerifyPolicyRequest& request,
-                            const Each<v1::VerifyPolicyResponse>& each) const;
-  // Lists events. With follow, further messages may take as long as they like.
-  absl::Status ListEvents(const v1::ListEventsRequest& request,
-                          const Each<v1::ListEventsResponse>& each) const;
-  absl::Status Backup(const Each<v1::BackupResponse>& each) const;
+  // Makes a call.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Ask(const Call<Request, Response>& call,
+                               const Request& request = {}) const {
+    Response response;
+    RETURN_IF_ERROR(Ask(call.method, request, response));
+    return response;
+  }
+
+  // Makes a call that is answered by a stream. `patient`: once the first message is here, the next
+  // ones may take as long as they like.
+  template <typename Request, typename Response>
+  absl::Status Read(const Stream<Request, Response>& call, const Request& request,
+                    const std::type_identity_t<Each<Response>>& each, bool patient = false) const {
+    Response response;
+    return Read(
+        call.method, request, response, [&] { return each(response); }, patient);
+  }
 
  private:
   struct Calls;  // The part that needs gRPC's headers.
+  using Message = google::protobuf::Message;
+
+  // `method` may be empty, as above.
+  absl::Status Ask(std::string_view method, const Message& request, Message& response) const;
+  // Calls `each` whenever `response` is the next message.
+  absl::Status Read(std::string_view method, const Message& request, Message& response,
+                    const std::function<absl::Status()>& each, bool patient) const;
 
   std::unique_ptr<Calls> calls_;
 };

@@ -1,7 +1,6 @@
 #include "admin-cli/command.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <utility>
 

@@ -19,6 +19,13 @@ absl::Status Session::PrintValue(const nlohmann::ordered_json& value) const {
   return absl::OkStatus();
 }
 
+absl::Status Session::PrintOne(std::string_view name, const nlohmann::ordered_json& value,
+                               std::string_view text) const {
+  if (format != Format::kName && !is_table()) return PrintValue(value);
+  Out(format == Format::kName ? Printable(name) + "\n" : text);
+  return absl::OkStatus();
+}
+
 std::string Session::AgeOf(int64_t unix_ms) const {
   if (unix_ms == 0) return "";
   return FormatAge(absl::ToUnixSeconds(now()) - unix_ms / 1000);

@@ -53,11 +53,21 @@ class Session {
   // Prints `value` as JSON or YAML. Errors: kInvalidArgument (-o name, where nothing has a name).
   absl::Status PrintValue(const nlohmann::ordered_json& value) const;
 
+  // Prints one thing in each form: its name, `value`, or for people `text`.
+  absl::Status PrintOne(std::string_view name, const nlohmann::ordered_json& value,
+                        std::string_view text) const;
+
   // Returns "5m" since then; empty for 0.
   std::string AgeOf(int64_t unix_ms) const;
   // Returns "40s" for what comes 40 s from now; "now" for what is due; empty for 0.
   std::string UntilOf(int64_t unix_ms) const;
 };
+
+// Ends a verb: with exit code 0, or with what went wrong.
+inline absl::StatusOr<int> Done(const absl::Status& status) {
+  if (!status.ok()) return status;
+  return 0;
+}
 
 // Returns RFC 3339 in UTC; empty for 0.
 std::string TimeOf(int64_t unix_ms);

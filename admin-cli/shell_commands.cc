@@ -1,8 +1,5 @@
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <cerrno>
-
 #include "admin-cli/completion.h"
 #include "admin-cli/context/target.h"
 #include "admin-cli/help_text.h"
@@ -71,36 +68,36 @@ std::vector<std::string> NamesOf(const Client& client, const Completion& complet
   const bool pods = values == Values::kExplained && completion.context == "pod";
   if (values == Values::kNode) {
     client
-        .ListNodes({},
-                   [&](const v1::ListNodesResponse& batch) {
-                     for (const v1::NodeInfo& node : batch.nodes()) add(node.name());
-                     return wants_more();
-                   })
+        .Read(kListNodes, {},
+              [&](const v1::ListNodesResponse& batch) {
+                for (const v1::NodeInfo& node : batch.nodes()) add(node.name());
+                return wants_more();
+              })
         .IgnoreError();
   } else if (values == Values::kAddress || pods) {
     client
-        .ListAddresses({},
-                       [&](const v1::ListAddressesResponse& batch) {
-                         for (const v1::AddressInfo& address : batch.addresses()) {
-                           if (!pods) add(address.address());
-                           if (pods && !address.pod_name().empty()) {
-                             add(address.pod_namespace() + "/" + address.pod_name());
-                           }
-                         }
-                         return wants_more();
-                       })
+        .Read(kListAddresses, {},
+              [&](const v1::ListAddressesResponse& batch) {
+                for (const v1::AddressInfo& address : batch.addresses()) {
+                  if (!pods) add(address.address());
+                  if (pods && !address.pod_name().empty()) {
+                    add(address.pod_namespace() + "/" + address.pod_name());
+                  }
+                }
+                return wants_more();
+              })
         .IgnoreError();
   } else if (values == Values::kPool) {
-    if (const auto pools = client.ListPools({}); pools.ok()) {
+    if (const auto pools = client.Ask(kListPools); pools.ok()) {
       for (const v1::PoolInfo& pool : pools->pools()) add(pool.name());
     }
   } else if (values == Values::kReservation) {
-    if (const auto reservations = client.ListReservations(); reservations.ok()) {
+    if (const auto reservations = client.Ask(kListReservations); reservations.ok()) {
       for (const auto& reservation : reservations->reservations()) add(reservation.name());
     }
   } else if (values == Values::kBudget || values == Values::kBudgetTeam) {
     const bool teams = values == Values::kBudgetTeam;
-    if (const auto answer = client.GetBudgets({}); answer.ok()) {
+    if (const auto answer = client.Ask(kGetBudgets); answer.ok()) {
       for (const v1::BudgetInfo& budget : answer->budgets()) {
         if (!teams) add(budget.name());
         if (!teams || budget.name() != completion.context) continue;
@@ -112,7 +109,7 @@ std::vector<std::string> NamesOf(const Client& client, const Completion& complet
   } else if (values == Values::kObject) {
     v1::GetObjectsRequest request;
     request.set_kind(KindOf(completion.context));
-    if (const auto objects = client.GetObjects(request); objects.ok()) {
+    if (const auto objects = client.Ask(kGetObjects, request); objects.ok()) {
       for (const v1::PolicyObjectInfo& object : objects->objects()) add(object.name());
     }
   }

@@ -1,7 +1,6 @@
 #include "netagent/agent.h"
 
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <thread>
 #include <utility>

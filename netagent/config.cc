@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <vector>
 
 #include "fmt/format.h"
 #include "lib/base/status.h"

@@ -14,7 +14,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
-#include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/daemon/daemon_main.h"

@@ -260,8 +260,7 @@ test_events() {
 metrics_tree() {
   fresh_tree
   mkdir -p "$tree/docs" "$tree/conf/grafana"
-  printf '  {.name = "a_total",\n   .type = MetricType::kCounter,\n   .labels = {OneOf("b", {"c"})}},\n' \
-    >"$tree/lib/base/table.cc"
+  printf '  CounterSpec(\n      "a_total", "what (or not)",\n      {OneOf("b", {"c"})}),\n' >"$tree/lib/base/table.cc"
   printf '| \140a_total\140 | counter | \140b\140 | what | \140SpokeA\140 |\n' >"$tree/docs/METRICS.md"
   printf -- '- alert: SpokeA\n  expr: a_total > 0\n' >"$tree/conf/alerts.yaml"
 }
@@ -283,7 +282,7 @@ test_metrics() {
   metrics_tree
   expect_clean check_metrics
   local page=docs/METRICS.md
-  expect_metrics lib/base/table.cc 4 '{.name = "d", .type = MetricType::kGauge},\n' 'd has no row'
+  expect_metrics lib/base/table.cc 4 'GaugeSpec("d", "what"),\n' 'd has no row'
   expect_metrics $page 2 '| `d` | gauge | | what | |\n' 'no program has the metric d'
   expect_metrics $page 2 '| `a_total` | gauge | `b` | what | |\n' 'is a counter, not a gauge'
   expect_metrics $page 2 '| `a_total` | counter | `b`, `x` | what | |\n' 'has the labels'

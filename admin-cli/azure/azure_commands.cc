@@ -142,8 +142,7 @@ absl::StatusOr<int> PlanModelVerb(Session& session) {
     return 0;
   }
   if (!session.is_table()) {
-    RETURN_IF_ERROR(session.PrintValue(ToJson(input, plan)));
-    return 0;
+    return Done(session.PrintValue(ToJson(input, plan)));
   }
   session.Out(FormatTable({"WHAT", "NUMBER", "WHY"}, RowsOf(input, plan),
                           {.colours = session.colours, .header = session.header}));

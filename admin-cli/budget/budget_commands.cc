@@ -235,8 +235,7 @@ BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
 
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const v1::GetBudgetsResponse response, ReadBudgets(session, "", ""));
-  RETURN_IF_ERROR(PrintList(session, BudgetForm(), response.budgets()));
-  return 0;
+  return Done(PrintList(session, BudgetForm(), response.budgets()));
 }
 
 std::string Seconds(uint32_t seconds) { return absl::FormatDuration(absl::Seconds(seconds)); }
@@ -288,12 +287,10 @@ absl::StatusOr<int> Show(Session& session) {
     return 0;
   }
   if (!session.is_table()) {
-    RETURN_IF_ERROR(session.PrintValue(ToJson(budget)));
-    return 0;
+    return Done(session.PrintValue(ToJson(budget)));
   }
   session.Out(TermsText(budget, session.colours) + "\n");
-  RETURN_IF_ERROR(PrintList(session, BudgetTeamForm(budget), budget.teams()));
-  return 0;
+  return Done(PrintList(session, BudgetTeamForm(budget), budget.teams()));
 }
 
 std::string TextOf(const BudgetWords& words, bool colours) {
@@ -303,9 +300,7 @@ std::string TextOf(const BudgetWords& words, bool colours) {
 }
 
 Json ToJson(const BudgetWords& words) {
-  Json value = {{"summary", words.summary}, {"details", Json::array()}};
-  for (const std::string& detail : words.details) value["details"].push_back(detail);
-  return value;
+  return {{"summary", words.summary}, {"details", JsonList(words.details)}};
 }
 
 absl::StatusOr<int> Explain(Session& session) {
@@ -325,19 +320,13 @@ absl::StatusOr<int> Explain(Session& session) {
     of_team["name"] = team.name();
   }
   if (!only.empty()) {
-    value["nodes"] = Json::array();
-    const ListForm<v1::NodeBudgetInfo> form = BudgetNodeForm();
-    for (const auto& node : response.nodes()) value["nodes"].push_back(form.json(node));
+    value["nodes"] = JsonList(response.nodes(), BudgetNodeForm().json);
   }
-  if (!session.is_table()) {
-    RETURN_IF_ERROR(session.PrintValue(value));
-    return 0;
-  }
+  if (!session.is_table()) return Done(session.PrintValue(value));
   session.Out(text);
   if (only.empty()) return 0;
   session.Out("\n");
-  RETURN_IF_ERROR(PrintList(session, BudgetNodeForm(), response.nodes()));
-  return 0;
+  return Done(PrintList(session, BudgetNodeForm(), response.nodes()));
 }
 
 }  // namespace

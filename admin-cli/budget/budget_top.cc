@@ -166,8 +166,7 @@ absl::StatusOr<int> BudgetTop(Session& session, RateHistory& history) {
   Remember(response, history);
   std::vector<BudgetRow> rows = RowsOf(response, session.arguments);
   for (BudgetRow& row : rows) row.trend = history.Of(row.key);
-  RETURN_IF_ERROR(PrintList(session, FormOf(session), rows));
-  return 0;
+  return Done(PrintList(session, FormOf(session), rows));
 }
 
 }  // namespace spoke::ctl

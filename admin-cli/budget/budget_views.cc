@@ -29,7 +29,7 @@ absl::Status CheckTeam(const v1::BudgetInfo& budget, const std::string& team) {
 absl::Status NothingFound(const Session& session, const std::string& name,
                           const std::string& team) {
   std::string names;
-  if (const auto all = session.client.GetBudgets({}); all.ok()) {
+  if (const auto all = session.client.Ask(kGetBudgets); all.ok()) {
     for (const v1::BudgetInfo& budget : all->budgets()) {
       if (budget.name() == name && !team.empty()) return CheckTeam(budget, team);
       names += (names.empty() ? "" : ", ") + budget.name();
@@ -64,7 +64,7 @@ absl::StatusOr<v1::GetBudgetsResponse> ReadBudgets(const Session& session, const
   v1::GetBudgetsRequest request;
   request.set_name(name);
   request.set_team(team);
-  auto response = session.client.GetBudgets(request);
+  auto response = session.client.Ask(kGetBudgets, request);
   if (!absl::IsNotFound(response.status())) RETURN_IF_ERROR(response.status());
   if (!response.ok() || (!name.empty() && response->budgets().empty())) {
     RETURN_IF_ERROR(NothingFound(session, name, team));
@@ -117,26 +117,24 @@ Json ToJson(const v1::BudgetTeamInfo& team) {
 }
 
 Json ToJson(const v1::BudgetInfo& budget) {
-  Json value = {{"name", budget.name()},
-                {"destination_group", budget.destination_group()},
-                {"direction", DirectionOf(budget)},
-                {"mode", ModeOf(budget)},
-                {"state", StateCell(budget).text},
-                {"capacity_bits", budget.capacity()},
-                {"usage_bits", budget.usage()},
-                {"granted_bits", budget.granted()},
-                {"unknown_bits", budget.unknown()},
-                {"floors_bits", budget.floors()},
-                {"connections_per_second", budget.connections()},
-                {"borrow", budget.borrow()},
-                {"learning_seconds", budget.learning_s()},
-                {"grant_seconds", budget.grant_s()},
-                {"refresh_seconds", budget.refresh_s()},
-                {"hold_seconds", budget.hold_s()},
-                {"half_life_seconds", budget.half_life_s()},
-                {"teams", Json::array()}};
-  for (const v1::BudgetTeamInfo& team : budget.teams()) value["teams"].push_back(ToJson(team));
-  return value;
+  return {{"name", budget.name()},
+          {"destination_group", budget.destination_group()},
+          {"direction", DirectionOf(budget)},
+          {"mode", ModeOf(budget)},
+          {"state", StateCell(budget).text},
+          {"capacity_bits", budget.capacity()},
+          {"usage_bits", budget.usage()},
+          {"granted_bits", budget.granted()},
+          {"unknown_bits", budget.unknown()},
+          {"floors_bits", budget.floors()},
+          {"connections_per_second", budget.connections()},
+          {"borrow", budget.borrow()},
+          {"learning_seconds", budget.learning_s()},
+          {"grant_seconds", budget.grant_s()},
+          {"refresh_seconds", budget.refresh_s()},
+          {"hold_seconds", budget.hold_s()},
+          {"half_life_seconds", budget.half_life_s()},
+          {"teams", JsonList(budget.teams(), [](const auto& team) { return ToJson(team); })}};
 }
 
 Cell BitRateCell(BitRate rate) {

@@ -27,7 +27,7 @@ absl::StatusOr<int> List(Session& session) {
   for (const auto& [name, context] : file.contexts) {
     all.push_back({name, context, name == file.current});
   }
-  RETURN_IF_ERROR(PrintList(
+  return Done(PrintList(
       session,
       ListForm<Named>{
           .what = "contexts",
@@ -51,7 +51,6 @@ absl::StatusOr<int> List(Session& session) {
                       {"CERTIFICATE",
                        [](const Named& one) { return Cell{one.context.certificate}; }, true}}},
       all));
-  return 0;
 }
 
 absl::Status NotThere(const std::string& name) {

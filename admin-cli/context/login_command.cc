@@ -3,7 +3,6 @@
 #include <grpcpp/security/credentials.h>
 
 #include <chrono>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "admin-cli/context/context_file.h"

@@ -74,7 +74,7 @@ absl::StatusOr<int> Audit(Session& session) {
   v1::AuditResponse result;
   {
     Progress progress(session.world.console, "audit");
-    RETURN_IF_ERROR(session.client.Audit(request, [&](const v1::AuditResponse& message) {
+    RETURN_IF_ERROR(session.client.Read(kAudit, request, [&](const v1::AuditResponse& message) {
       progress.Show(message.nodes_done(), message.nodes_total(),
                     fmt::format("{} of {} nodes", message.nodes_done(), message.nodes_total()));
       result.set_nodes_total(message.nodes_total());

@@ -18,44 +18,38 @@ absl::StatusOr<int> List(Session& session) {
   request.set_state(session.arguments.Text("state"));
   ListPrinter<v1::AddressInfo> printer(session, AddressForm(session));
   RETURN_IF_ERROR(
-      session.client.ListAddresses(request, [&](const v1::ListAddressesResponse& batch) {
+      session.client.Read(kListAddresses, request, [&](const v1::ListAddressesResponse& batch) {
         for (const v1::AddressInfo& address : batch.addresses()) printer.Add(address);
         return absl::OkStatus();
       }));
-  RETURN_IF_ERROR(printer.Print());
-  return 0;
+  return Done(printer.Print());
 }
 
 // Prints one address in each form, after a verb that shows or changes it.
 absl::Status PrintAddress(const Session& session, const v1::AddressInfo& address) {
-  if (session.format == Format::kName) {
-    session.Out(Printable(address.address()) + "\n");
-    return absl::OkStatus();
-  }
-  if (!session.is_table()) return session.PrintValue(ToJson(address));
-  session.Out(FormatFields({{"Address", {address.address(), Tone::kBold}},
-                            {"State", {address.state()}},
-                            {"Since", {TimeOf(address.since_unix_ms())}},
-                            {"Note", {address.note(), Tone::kWarning}},
-                            {"Pool", {address.pool()}},
-                            {"Block", {address.block()}},
-                            {"Node", {address.node()}},
-                            {"VM", {address.vm_id()}},
-                            {"NIC", {address.nic_mac()}},
-                            {"IP configuration", {address.ip_configuration()}},
-                            {"Pod", {PodOf(address.pod_namespace(), address.pod_name())}},
-                            {"Container", {address.container_id()}},
-                            {"Interface", {address.ifname()}}},
-                           session.colours));
-  return absl::OkStatus();
+  return session.PrintOne(
+      address.address(), ToJson(address),
+      FormatFields({{"Address", {address.address(), Tone::kBold}},
+                    {"State", {address.state()}},
+                    {"Since", {TimeOf(address.since_unix_ms())}},
+                    {"Note", {address.note(), Tone::kWarning}},
+                    {"Pool", {address.pool()}},
+                    {"Block", {address.block()}},
+                    {"Node", {address.node()}},
+                    {"VM", {address.vm_id()}},
+                    {"NIC", {address.nic_mac()}},
+                    {"IP configuration", {address.ip_configuration()}},
+                    {"Pod", {PodOf(address.pod_namespace(), address.pod_name())}},
+                    {"Container", {address.container_id()}},
+                    {"Interface", {address.ifname()}}},
+                   session.colours));
 }
 
 absl::StatusOr<int> Show(Session& session) {
   v1::GetAddressRequest request;
   request.set_address(session.arguments.Text("address"));
-  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.GetAddress(request));
-  RETURN_IF_ERROR(PrintAddress(session, address));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.Ask(kGetAddress, request));
+  return Done(PrintAddress(session, address));
 }
 
 // Times stand in this table as they are: people who ask who held an address compare with a clock.
@@ -101,21 +95,17 @@ absl::StatusOr<int> History(Session& session) {
     request.set_at_unix_ms(absl::ToUnixMillis(at));
   }
   ASSIGN_OR_RETURN(const v1::GetAddressHistoryResponse history,
-                   session.client.GetAddressHistory(request));
+                   session.client.Ask(kGetAddressHistory, request));
   if (request.at_unix_ms() != 0 && request.at_unix_ms() < history.kept_since_unix_ms()) {
     session.Note(fmt::format("nothing older than {} is kept, so nobody can say who held {} at {}",
                              TimeOf(history.kept_since_unix_ms()), request.address(),
                              TimeOf(request.at_unix_ms())));
   }
   if (session.format == Format::kJson || session.format == Format::kYaml) {
-    Json value = {{"kept_since", TimeOf(history.kept_since_unix_ms())}, {"entries", Json::array()}};
-    const auto form = HistoryForm();
-    for (const auto& entry : history.entries()) value["entries"].push_back(form.json(entry));
-    RETURN_IF_ERROR(session.PrintValue(value));
-    return 0;
+    return Done(session.PrintValue({{"kept_since", TimeOf(history.kept_since_unix_ms())},
+                                    {"entries", JsonList(history.entries(), HistoryForm().json)}}));
   }
-  RETURN_IF_ERROR(PrintList(session, HistoryForm(), history.entries()));
-  return 0;
+  return Done(PrintList(session, HistoryForm(), history.entries()));
 }
 
 absl::StatusOr<int> Release(Session& session) {
@@ -128,7 +118,7 @@ absl::StatusOr<int> Release(Session& session) {
     return absl::InvalidArgumentError(
         "ip release: say why with --reason TEXT, since a pod that still runs loses its network");
   }
-  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.ReleaseAddress(request));
+  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.Ask(kReleaseAddress, request));
   if (!session.is_table()) {
     RETURN_IF_ERROR(PrintAddress(session, address));
   } else if (request.force()) {
@@ -154,7 +144,7 @@ absl::StatusOr<int> Quarantine(Session& session) {
         "ip quarantine: say why with --reason TEXT, for whoever finds it later (or lift it with "
         "--lift)");
   }
-  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.QuarantineAddress(request));
+  ASSIGN_OR_RETURN(const v1::AddressInfo address, session.client.Ask(kQuarantineAddress, request));
   if (!session.is_table()) {
     RETURN_IF_ERROR(PrintAddress(session, address));
   } else {

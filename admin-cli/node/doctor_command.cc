@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "admin-cli/output/list_form.h"

@@ -16,12 +16,11 @@ const Parameter kNode = {.name = "node",
 
 absl::StatusOr<int> List(Session& session) {
   ListPrinter<v1::NodeInfo> printer(session, NodeForm(session));
-  RETURN_IF_ERROR(session.client.ListNodes({}, [&](const v1::ListNodesResponse& batch) {
+  RETURN_IF_ERROR(session.client.Read(kListNodes, {}, [&](const v1::ListNodesResponse& batch) {
     for (const v1::NodeInfo& node : batch.nodes()) printer.Add(node);
     return absl::OkStatus();
   }));
-  RETURN_IF_ERROR(printer.Print());
-  return 0;
+  return Done(printer.Print());
 }
 
 std::string NodeText(const v1::NodeInfo& node, bool colours) {
@@ -63,20 +62,18 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
 absl::StatusOr<int> Show(Session& session) {
   v1::GetNodeRequest request;
   request.set_name(session.arguments.Text("node"));
-  ASSIGN_OR_RETURN(const v1::GetNodeResponse response, session.client.GetNode(request));
+  ASSIGN_OR_RETURN(const v1::GetNodeResponse response, session.client.Ask(kGetNode, request));
   if (session.format == Format::kName) {
     session.Out(response.node().name() + "\n");
     return 0;
   }
   if (!session.is_table()) {
     Json value = ToJson(response.node());
-    value["addresses"] = Json::array();
-    for (const auto& address : response.addresses()) value["addresses"].push_back(ToJson(address));
-    value["retired"] = Json::array();
-    for (const v1::NodeInfo& retired : response.retired())
-      value["retired"].push_back(ToJson(retired));
-    RETURN_IF_ERROR(session.PrintValue(value));
-    return 0;
+    value["addresses"] =
+        JsonList(response.addresses(), [](const auto& address) { return ToJson(address); });
+    value["retired"] =
+        JsonList(response.retired(), [](const auto& retired) { return ToJson(retired); });
+    return Done(session.PrintValue(value));
   }
   session.Out(NodeText(response.node(), session.colours));
   if (!response.addresses().empty()) {
@@ -115,8 +112,7 @@ Verb ForEach(Change change, std::string done) {
     if (!session.is_table() && session.format != Format::kName) {
       RETURN_IF_ERROR(session.PrintValue(values));
     }
-    RETURN_IF_ERROR(first);
-    return 0;
+    return Done(first);
   };
 }
 
@@ -126,7 +122,7 @@ Verb SetMode(std::string mode, std::string done) {
         v1::SetNodeModeRequest request;
         request.set_name(name);
         request.set_mode(mode);
-        return client.SetNodeMode(request);
+        return client.Ask(kSetNodeMode, request);
       },
       std::move(done));
 }
@@ -134,7 +130,7 @@ Verb SetMode(std::string mode, std::string done) {
 absl::StatusOr<v1::NodeInfo> Retry(const Client& client, const std::string& name) {
   v1::RetryNodeRequest request;
   request.set_name(name);
-  return client.RetryNode(request);
+  return client.Ask(kRetryNode, request);
 }
 
 absl::StatusOr<int> Forget(Session& session) {
@@ -142,19 +138,12 @@ absl::StatusOr<int> Forget(Session& session) {
   request.set_name(session.arguments.Text("node"));
   request.set_vm_id(session.arguments.Text("vm"));
   request.set_in_use(session.arguments.Count("in-use"));
-  ASSIGN_OR_RETURN(const v1::ForgetNodeResponse response, session.client.ForgetNode(request));
-  if (session.format == Format::kName) {
-    session.Out(Printable(request.name()) + "\n");
-  } else if (session.is_table()) {
-    session.Out(
-        fmt::format("node {} (VM {}) is forgotten: {} addresses are free after the cooldown\n",
-                    Printable(request.name()), Printable(response.vm_id()), response.addresses()));
-  } else {
-    RETURN_IF_ERROR(session.PrintValue({{"name", request.name()},
-                                        {"vm_id", response.vm_id()},
-                                        {"addresses", response.addresses()}}));
-  }
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ForgetNodeResponse response, session.client.Ask(kForgetNode, request));
+  return Done(session.PrintOne(
+      request.name(),
+      {{"name", request.name()}, {"vm_id", response.vm_id()}, {"addresses", response.addresses()}},
+      fmt::format("node {} (VM {}) is forgotten: {} addresses are free after the cooldown\n",
+                  Printable(request.name()), Printable(response.vm_id()), response.addresses())));
 }
 
 Command ForgetCommand() {

@@ -64,19 +64,14 @@ absl::StatusOr<int> Revoke(Session& session) {
     request.set_ttl_ms(absl::ToInt64Milliseconds(session.arguments.Duration("for")));
   }
   ASSIGN_OR_RETURN(const v1::RevokeIdentityResponse response,
-                   session.client.RevokeIdentity(request));
+                   session.client.Ask(kRevokeIdentity, request));
   const v1::RevokedIdentity& identity = response.identity();
-  if (session.format == Format::kName) {
-    session.Out(Printable(identity.kind() + "/" + identity.value()) + "\n");
-  } else if (session.is_table()) {
-    session.Out(fmt::format("{} {} is revoked; {} sessions ended\n", identity.kind(),
-                            Printable(identity.value()), response.sessions_ended()));
-  } else {
-    Json value = ToJson(identity);
-    value["sessions_ended"] = response.sessions_ended();
-    RETURN_IF_ERROR(session.PrintValue(value));
-  }
-  return 0;
+  Json value = ToJson(identity);
+  value["sessions_ended"] = response.sessions_ended();
+  return Done(
+      session.PrintOne(identity.kind() + "/" + identity.value(), value,
+                       fmt::format("{} {} is revoked; {} sessions ended\n", identity.kind(),
+                                   Printable(identity.value()), response.sessions_ended())));
 }
 
 absl::StatusOr<int> Unrevoke(Session& session) {
@@ -84,21 +79,15 @@ absl::StatusOr<int> Unrevoke(Session& session) {
   v1::UnrevokeIdentityRequest request;
   request.set_kind(named.kind);
   request.set_value(named.value);
-  RETURN_IF_ERROR(session.client.UnrevokeIdentity(request).status());
-  if (session.format == Format::kName) {
-    session.Out(Printable(named.kind + "/" + named.value) + "\n");
-  } else if (session.is_table()) {
-    session.Out(fmt::format("{} {} is revoked no more\n", named.kind, Printable(named.value)));
-  } else {
-    RETURN_IF_ERROR(session.PrintValue({{"kind", named.kind}, {"value", named.value}}));
-  }
-  return 0;
+  RETURN_IF_ERROR(session.client.Ask(kUnrevokeIdentity, request).status());
+  return Done(session.PrintOne(
+      named.kind + "/" + named.value, {{"kind", named.kind}, {"value", named.value}},
+      fmt::format("{} {} is revoked no more\n", named.kind, Printable(named.value))));
 }
 
 absl::StatusOr<int> List(Session& session) {
-  ASSIGN_OR_RETURN(const v1::ListRevokedResponse response, session.client.ListRevoked());
-  RETURN_IF_ERROR(PrintList(session, RevokedForm(session), response.identities()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ListRevokedResponse response, session.client.Ask(kListRevoked));
+  return Done(PrintList(session, RevokedForm(session), response.identities()));
 }
 
 Parameter NodeParameter() {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 
 #include "admin-cli/output/table.h"
 #include "fmt/core.h"

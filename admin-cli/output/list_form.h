@@ -17,6 +17,14 @@ namespace spoke::ctl {
 
 using Json = nlohmann::ordered_json;
 
+// Returns a JSON list of the items, or of what `json` makes of each.
+template <typename Items, typename ToValue = std::identity>
+Json JsonList(const Items& items, const ToValue& json = {}) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(json(item));
+  return list;
+}
+
 template <typename Item>
 struct Column {
   const char* title;

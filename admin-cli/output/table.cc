@@ -1,9 +1,7 @@
 #include "admin-cli/output/table.h"
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/utf8.h"

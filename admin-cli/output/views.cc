@@ -90,25 +90,23 @@ Json ToJson(const v1::AddressInfo& address) {
 }
 
 Json ToJson(const v1::PoolInfo& pool) {
-  Json value = {{"name", pool.name()},
-                {"cidr", pool.cidr()},
-                {"vnet", pool.vnet()},
-                {"source", pool.source()},
-                {"block_prefix_length", pool.block_prefix_length()},
-                {"usable", pool.usable()},
-                {"free", pool.free()},
-                {"reserved", pool.reserved()},
-                {"attaching", pool.attaching()},
-                {"available", pool.available()},
-                {"in_use", pool.in_use()},
-                {"cooldown", pool.cooldown()},
-                {"detaching", pool.detaching()},
-                {"released", pool.released()},
-                {"quarantined", pool.quarantined()},
-                {"node_labels", ToJson(pool.node_labels())},
-                {"namespaces", Json::array()}};
-  for (const std::string& name : pool.namespaces()) value["namespaces"].push_back(name);
-  return value;
+  return {{"name", pool.name()},
+          {"cidr", pool.cidr()},
+          {"vnet", pool.vnet()},
+          {"source", pool.source()},
+          {"block_prefix_length", pool.block_prefix_length()},
+          {"usable", pool.usable()},
+          {"free", pool.free()},
+          {"reserved", pool.reserved()},
+          {"attaching", pool.attaching()},
+          {"available", pool.available()},
+          {"in_use", pool.in_use()},
+          {"cooldown", pool.cooldown()},
+          {"detaching", pool.detaching()},
+          {"released", pool.released()},
+          {"quarantined", pool.quarantined()},
+          {"node_labels", ToJson(pool.node_labels())},
+          {"namespaces", JsonList(pool.namespaces())}};
 }
 
 ListForm<v1::NodeInfo> NodeForm(const Session& session) {

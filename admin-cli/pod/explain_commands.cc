@@ -64,14 +64,13 @@ Json ToJson(const v1::AddTrace& add) {
                 {"pod", add.pod_name()},
                 {"container", add.container_id()},
                 {"interface", add.ifname()},
-                {"addresses", Json::array()},
+                {"addresses", JsonList(add.addresses())},
                 {"node", add.node()},
                 {"trace_id", add.trace_id()},
                 {"began", TimeOf(add.since_unix_ms())},
                 {"succeeded", add.error().empty()},
                 {"error", add.error()},
                 {"steps", Json::array()}};
-  for (const std::string& address : add.addresses()) value["addresses"].push_back(address);
   for (const v1::AddTrace::Step& step : add.steps()) {
     value["steps"].push_back(
         {{"step", step.name()}, {"at_us", step.begin_us()}, {"took_us", step.took_us()}});
@@ -111,20 +110,16 @@ absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
 
 absl::StatusOr<int> Explain(Session& session) {
   ASSIGN_OR_RETURN(const v1::ExplainRequest request, RequestOf(session.arguments));
-  ASSIGN_OR_RETURN(const v1::ExplainResponse response, session.client.Explain(request));
+  ASSIGN_OR_RETURN(const v1::ExplainResponse response, session.client.Ask(kExplain, request));
   if (!session.is_table()) {
     Json value = {{"summary", response.summary()},
-                  {"details", Json::array()},
+                  {"details", JsonList(response.details())},
                   {"expected", TimeOf(response.eta_unix_ms())}};
-    for (const std::string& detail : response.details()) value["details"].push_back(detail);
     if (!request.pod().empty()) {
-      value["adds"] = Json::array();
-      value["without_adds"] = Json::array();
+      value["adds"] = JsonList(response.adds(), [](const auto& add) { return ToJson(add); });
+      value["without_adds"] = JsonList(response.without_adds());
     }
-    for (const v1::AddTrace& add : response.adds()) value["adds"].push_back(ToJson(add));
-    for (const std::string& why : response.without_adds()) value["without_adds"].push_back(why);
-    RETURN_IF_ERROR(session.PrintValue(value));
-    return 0;
+    return Done(session.PrintValue(value));
   }
   std::string text = Coloured(Printable(response.summary()), Tone::kBold, session.colours) + "\n";
   for (const std::string& detail : response.details()) text += "  " + Printable(detail) + "\n";
@@ -150,7 +145,7 @@ absl::StatusOr<int> WhatIf(Session& session) {
   for (const auto& [key, label] : arguments.Labels("label")) {
     (*request.mutable_labels())[key] = label;
   }
-  ASSIGN_OR_RETURN(const v1::WhatIfResponse response, session.client.WhatIf(request));
+  ASSIGN_OR_RETURN(const v1::WhatIfResponse response, session.client.Ask(kWhatIf, request));
   using Limit = v1::WhatIfLimit;
   const ListForm<Limit> form = {
       .what = "limits",

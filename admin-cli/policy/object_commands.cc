@@ -37,15 +37,14 @@ absl::StatusOr<int> Apply(Session& session) {
   ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
   request.set_dry_run(session.arguments.Has("dry-run"));
   request.set_expected_version(session.arguments.Version("expect-version"));
-  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Ask(kApply, request));
   for (const std::string& warning : response.warnings()) session.Note("warning: " + warning);
-  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
-  return 0;
+  return Done(PrintChanges(session, response.changes(), request.dry_run()));
 }
 
 // Prints what the change would end. A server or agents that cannot tell do not make the diff fail.
 void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
-  const auto cuts = session.client.EstimateCuts(request);
+  const auto cuts = session.client.Ask(kEstimateCuts, request);
   if (!cuts.ok()) {
     session.Note(fmt::format("diff: it is not known how many connections this would cut: {}",
                              base::MessageOf(cuts.status())));
@@ -63,7 +62,7 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
 absl::StatusOr<int> Diff(Session& session) {
   ASSIGN_OR_RETURN(v1::ApplyRequest request, RequestOf(session));
   request.set_dry_run(true);
-  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(request));
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Ask(kApply, request));
   bool differs = false;
   for (const v1::ObjectChange& change : response.changes()) {
     if (change.action() == "unchanged") continue;
@@ -109,7 +108,7 @@ absl::StatusOr<int> Get(Session& session) {
   if (kind == "all" && !request.name().empty()) {
     return absl::InvalidArgumentError("get all NAME: a name belongs to a kind; name the kind");
   }
-  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, session.client.GetObjects(request));
+  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, session.client.Ask(kGetObjects, request));
   if (session.format == Format::kYaml) {
     // This is the server's own text, so that it can be changed and applied.
     bool first = true;
@@ -120,11 +119,9 @@ absl::StatusOr<int> Get(Session& session) {
     return 0;
   }
   if (session.format == Format::kJson && !request.name().empty() && response.objects_size() == 1) {
-    RETURN_IF_ERROR(session.PrintValue(ObjectForm(session).json(response.objects(0))));
-    return 0;
+    return Done(session.PrintValue(ObjectForm(session).json(response.objects(0))));
   }
-  RETURN_IF_ERROR(PrintList(session, ObjectForm(session), response.objects()));
-  return 0;
+  return Done(PrintList(session, ObjectForm(session), response.objects()));
 }
 
 absl::StatusOr<int> Delete(Session& session) {
@@ -146,9 +143,9 @@ absl::StatusOr<int> Delete(Session& session) {
     ASSIGN_OR_RETURN(v1::ApplyRequest files, RequestOf(session));
     *request.mutable_files() = std::move(*files.mutable_files());
   }
-  ASSIGN_OR_RETURN(const v1::DeleteObjectsResponse response, session.client.DeleteObjects(request));
-  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::DeleteObjectsResponse response,
+                   session.client.Ask(kDeleteObjects, request));
+  return Done(PrintChanges(session, response.changes(), request.dry_run()));
 }
 
 Command ApplyCommand() {

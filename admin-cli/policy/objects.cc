@@ -1,7 +1,6 @@
 #include "admin-cli/policy/objects.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 #include "absl/strings/ascii.h"

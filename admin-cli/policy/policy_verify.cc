@@ -102,7 +102,7 @@ absl::StatusOr<int> Verify(Session& session) {
   request.set_timeout_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(session.arguments.Duration("within"))));
   Answers answers;
-  RETURN_IF_ERROR(session.client.VerifyPolicy(request, [&](const auto& answer) {
+  RETURN_IF_ERROR(session.client.Read(kVerifyPolicy, request, [&](const auto& answer) {
     answers.push_back(answer);
     return absl::OkStatus();
   }));

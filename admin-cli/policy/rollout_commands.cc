@@ -90,10 +90,9 @@ absl::Status PrintRollout(const Session& session, const v1::GetRolloutResponse& 
 
 absl::StatusOr<int> Status(Session& session) {
   constexpr absl::Duration kInterval = absl::Seconds(1);
-  ASSIGN_OR_RETURN(v1::GetRolloutResponse rollout, session.client.GetRollout());
+  ASSIGN_OR_RETURN(v1::GetRolloutResponse rollout, session.client.Ask(kGetRollout));
   if (!session.arguments.Has("watch")) {
-    RETURN_IF_ERROR(PrintRollout(session, rollout));
-    return 0;
+    return Done(PrintRollout(session, rollout));
   }
   const absl::Duration limit = session.arguments.Duration("timeout");
   const absl::Time until = session.now() + limit;
@@ -103,7 +102,7 @@ absl::StatusOr<int> Status(Session& session) {
       progress.Show(rollout.nodes_current(), rollout.nodes() - rollout.nodes_away(),
                     CountsOf(rollout));
       if (session.now() >= until || !session.world.wait(kInterval)) break;
-      ASSIGN_OR_RETURN(rollout, session.client.GetRollout());
+      ASSIGN_OR_RETURN(rollout, session.client.Ask(kGetRollout));
     }
   }
   RETURN_IF_ERROR(PrintRollout(session, rollout));
@@ -118,13 +117,13 @@ absl::StatusOr<int> Status(Session& session) {
 absl::StatusOr<int> Resume(Session& session) {
   v1::ResumeRolloutRequest request;
   request.set_version(session.arguments.Version("policy-version"));
-  ASSIGN_OR_RETURN(const v1::ResumeRolloutResponse response, session.client.ResumeRollout(request));
+  ASSIGN_OR_RETURN(const v1::ResumeRolloutResponse response,
+                   session.client.Ask(kResumeRollout, request));
   if (!session.is_table()) {
-    RETURN_IF_ERROR(session.PrintValue({{"version", request.version()},
-                                        {"nodes", response.nodes()},
-                                        {"connections", response.connections()},
-                                        {"connections_cut", response.connections_cut()}}));
-    return 0;
+    return Done(session.PrintValue({{"version", request.version()},
+                                    {"nodes", response.nodes()},
+                                    {"connections", response.connections()},
+                                    {"connections_cut", response.connections_cut()}}));
   }
   session.Out(fmt::format("{} nodes take version {} now; it ends {} of their {} connections\n",
                           response.nodes(), request.version(), response.connections_cut(),
@@ -136,9 +135,8 @@ absl::StatusOr<int> Undo(Session& session) {
   v1::UndoRolloutRequest request;
   request.set_to_version(session.arguments.Version("to"));
   request.set_dry_run(session.arguments.Has("dry-run"));
-  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.UndoRollout(request));
-  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Ask(kUndoRollout, request));
+  return Done(PrintChanges(session, response.changes(), request.dry_run()));
 }
 
 Command UndoCommand() {

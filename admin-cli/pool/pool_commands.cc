@@ -20,53 +20,45 @@ const Parameter kCidr = {.name = "cidr",
 const Parameter kDryRun = {.name = "dry-run", .help = "Check it, and change nothing"};
 
 absl::StatusOr<int> List(Session& session) {
-  ASSIGN_OR_RETURN(const v1::ListPoolsResponse response, session.client.ListPools({}));
-  RETURN_IF_ERROR(PrintList(session, PoolForm(), response.pools()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ListPoolsResponse response, session.client.Ask(kListPools));
+  return Done(PrintList(session, PoolForm(), response.pools()));
 }
 
 absl::StatusOr<int> Show(Session& session) {
   v1::ListPoolsRequest request;
   request.set_name(session.arguments.Text("pool"));
-  ASSIGN_OR_RETURN(const v1::ListPoolsResponse response, session.client.ListPools(request));
+  ASSIGN_OR_RETURN(const v1::ListPoolsResponse response, session.client.Ask(kListPools, request));
   if (response.pools().empty()) {
     return absl::NotFoundError(
         fmt::format("there is no pool {}; see: spokectl pool list", request.name()));
   }
   const v1::PoolInfo& pool = response.pools(0);
-  if (session.format == Format::kName) {
-    session.Out(Printable(pool.name()) + "\n");
-    return 0;
-  }
-  if (!session.is_table()) {
-    RETURN_IF_ERROR(session.PrintValue(ToJson(pool)));
-    return 0;
-  }
-  session.Out(FormatFields(
-      {{"Name", {pool.name(), Tone::kBold}},
-       {"CIDR", {pool.cidr()}},
-       {"VNet", {pool.vnet()}},
-       {"Comes from", {pool.source() == "file" ? "the server's configuration" : pool.source()}},
-       {"Blocks",
-        {pool.block_prefix_length() == 0 ? "none: single addresses"
-                                         : fmt::format("/{}", pool.block_prefix_length())}},
-       {"For nodes", {LabelsOf(pool.node_labels())}},
-       {"For namespaces", {absl::StrJoin(pool.namespaces(), ", ")}},
-       {"Usable", {std::to_string(pool.usable())}},
-       {"Free",
-        {fmt::format("{} ({} of them reserved)", pool.free(), pool.reserved()),
-         pool.free() == 0 ? Tone::kBad : Tone::kPlain}},
-       {"Attached",
-        {fmt::format("{} in use, {} available, {} in cooldown", pool.in_use(), pool.available(),
-                     pool.cooldown())}},
-       {"On the way",
-        {fmt::format("{} attaching, {} detaching, {} released", pool.attaching(), pool.detaching(),
-                     pool.released())}},
-       {"Quarantined",
-        {std::to_string(pool.quarantined()),
-         pool.quarantined() == 0 ? Tone::kPlain : Tone::kWarning}}},
-      session.colours));
-  return 0;
+  return Done(session.PrintOne(
+      pool.name(), ToJson(pool),
+      FormatFields(
+          {{"Name", {pool.name(), Tone::kBold}},
+           {"CIDR", {pool.cidr()}},
+           {"VNet", {pool.vnet()}},
+           {"Comes from", {pool.source() == "file" ? "the server's configuration" : pool.source()}},
+           {"Blocks",
+            {pool.block_prefix_length() == 0 ? "none: single addresses"
+                                             : fmt::format("/{}", pool.block_prefix_length())}},
+           {"For nodes", {LabelsOf(pool.node_labels())}},
+           {"For namespaces", {absl::StrJoin(pool.namespaces(), ", ")}},
+           {"Usable", {std::to_string(pool.usable())}},
+           {"Free",
+            {fmt::format("{} ({} of them reserved)", pool.free(), pool.reserved()),
+             pool.free() == 0 ? Tone::kBad : Tone::kPlain}},
+           {"Attached",
+            {fmt::format("{} in use, {} available, {} in cooldown", pool.in_use(), pool.available(),
+                         pool.cooldown())}},
+           {"On the way",
+            {fmt::format("{} attaching, {} detaching, {} released", pool.attaching(),
+                         pool.detaching(), pool.released())}},
+           {"Quarantined",
+            {std::to_string(pool.quarantined()),
+             pool.quarantined() == 0 ? Tone::kPlain : Tone::kWarning}}},
+          session.colours)));
 }
 
 v1::ApplyRequest OneFile(std::string yaml, bool dry_run) {
@@ -79,9 +71,9 @@ v1::ApplyRequest OneFile(std::string yaml, bool dry_run) {
 }
 
 absl::StatusOr<int> Apply(Session& session, const std::string& yaml, bool dry_run) {
-  ASSIGN_OR_RETURN(const v1::ApplyResponse response, session.client.Apply(OneFile(yaml, dry_run)));
-  RETURN_IF_ERROR(PrintChanges(session, response.changes(), dry_run));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ApplyResponse response,
+                   session.client.Ask(kApply, OneFile(yaml, dry_run)));
+  return Done(PrintChanges(session, response.changes(), dry_run));
 }
 
 absl::StatusOr<int> Create(Session& session) {
@@ -93,7 +85,7 @@ absl::StatusOr<int> Create(Session& session) {
                                      .node_labels = arguments.Labels("node-label"),
                                      .namespaces = arguments.All("namespace")});
   // An apply would change a pool that is there; "create" means a new one.
-  ASSIGN_OR_RETURN(const v1::ApplyResponse trial, session.client.Apply(OneFile(yaml, true)));
+  ASSIGN_OR_RETURN(const v1::ApplyResponse trial, session.client.Ask(kApply, OneFile(yaml, true)));
   for (const v1::ObjectChange& change : trial.changes()) {
     if (change.action() != "created") {
       return absl::AlreadyExistsError(
@@ -109,7 +101,7 @@ absl::StatusOr<int> Resize(Session& session) {
   v1::GetObjectsRequest request;
   request.set_kind("Pool");
   request.set_name(session.arguments.Text("pool"));
-  const auto response = session.client.GetObjects(request);
+  const auto response = session.client.Ask(kGetObjects, request);
   if (absl::IsNotFound(response.status()) || (response.ok() && response->objects().empty())) {
     return absl::NotFoundError(
         fmt::format("there is no applied pool {}; one that comes from the server's configuration "
@@ -129,9 +121,9 @@ absl::StatusOr<int> Delete(Session& session) {
   v1::ObjectName& name = *request.add_objects();
   name.set_kind("Pool");
   name.set_name(session.arguments.Text("pool"));
-  ASSIGN_OR_RETURN(const v1::DeleteObjectsResponse response, session.client.DeleteObjects(request));
-  RETURN_IF_ERROR(PrintChanges(session, response.changes(), request.dry_run()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::DeleteObjectsResponse response,
+                   session.client.Ask(kDeleteObjects, request));
+  return Done(PrintChanges(session, response.changes(), request.dry_run()));
 }
 
 Command CreateCommand() {

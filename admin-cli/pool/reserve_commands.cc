@@ -18,15 +18,13 @@ uint32_t NodesOf(const v1::ReservationInfo& reservation) {
 }
 
 Json ToJson(const v1::ReservationInfo& reservation) {
-  Json value = {{"name", reservation.name()},
-                {"nodes", Json::array()},
-                {"count", reservation.count()},
-                {"addresses_per_node", reservation.addresses_per_node()},
-                {"nodes_ready", reservation.nodes_ready()},
-                {"created", TimeOf(reservation.created_unix_ms())},
-                {"expires", TimeOf(reservation.expires_unix_ms())}};
-  for (const std::string& node : reservation.nodes()) value["nodes"].push_back(node);
-  return value;
+  return {{"name", reservation.name()},
+          {"nodes", JsonList(reservation.nodes())},
+          {"count", reservation.count()},
+          {"addresses_per_node", reservation.addresses_per_node()},
+          {"nodes_ready", reservation.nodes_ready()},
+          {"created", TimeOf(reservation.created_unix_ms())},
+          {"expires", TimeOf(reservation.expires_unix_ms())}};
 }
 
 ListForm<v1::ReservationInfo> ReservationForm(const Session& session) {
@@ -61,13 +59,8 @@ ListForm<v1::ReservationInfo> ReservationForm(const Session& session) {
 
 absl::Status PrintChange(const Session& session, const v1::ReservationInfo& reservation,
                          std::string_view what) {
-  if (session.format == Format::kName) {
-    session.Out(Printable(reservation.name()) + "\n");
-    return absl::OkStatus();
-  }
-  if (!session.is_table()) return session.PrintValue(ToJson(reservation));
-  session.Out(fmt::format("reservation {} {}\n", Printable(reservation.name()), what));
-  return absl::OkStatus();
+  return session.PrintOne(reservation.name(), ToJson(reservation),
+                          fmt::format("reservation {} {}\n", Printable(reservation.name()), what));
 }
 
 absl::StatusOr<int> Create(Session& session) {
@@ -85,29 +78,27 @@ absl::StatusOr<int> Create(Session& session) {
   request.set_ttl_ms(absl::ToInt64Milliseconds(arguments.Duration("ttl")));
   request.set_dry_run(arguments.Has("dry-run"));
   ASSIGN_OR_RETURN(const v1::ReservationInfo reservation,
-                   session.client.CreateReservation(request));
-  RETURN_IF_ERROR(PrintChange(
+                   session.client.Ask(kCreateReservation, request));
+  return Done(PrintChange(
       session, reservation,
       fmt::format(
           "{} {} addresses on each of {} nodes{}", request.dry_run() ? "would hold" : "holds",
           request.addresses_per_node(), NodesOf(reservation),
           request.dry_run() ? " (dry run)" : " until " + TimeOf(reservation.expires_unix_ms()))));
-  return 0;
 }
 
 absl::StatusOr<int> List(Session& session) {
-  ASSIGN_OR_RETURN(const v1::ListReservationsResponse response, session.client.ListReservations());
-  RETURN_IF_ERROR(PrintList(session, ReservationForm(session), response.reservations()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ListReservationsResponse response,
+                   session.client.Ask(kListReservations));
+  return Done(PrintList(session, ReservationForm(session), response.reservations()));
 }
 
 absl::StatusOr<int> Release(Session& session) {
   v1::DeleteReservationRequest request;
   request.set_name(session.arguments.Text("name"));
   ASSIGN_OR_RETURN(const v1::ReservationInfo reservation,
-                   session.client.DeleteReservation(request));
-  RETURN_IF_ERROR(PrintChange(session, reservation, "released"));
-  return 0;
+                   session.client.Ask(kDeleteReservation, request));
+  return Done(PrintChange(session, reservation, "released"));
 }
 
 Command CreateCommand() {

@@ -4,7 +4,6 @@
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/session.h"
 #include "admin-cli/verbs.h"
-#include "fmt/core.h"
 #include "lib/base/status.h"
 
 namespace spoke::ctl {
@@ -49,20 +48,19 @@ ListForm<Record> LogForm() {
 
 absl::StatusOr<int> AuditLog(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListOperatorLogRequest request, RequestOf(session));
-  ASSIGN_OR_RETURN(const auto response, session.client.ListOperatorLog(request));
-  RETURN_IF_ERROR(PrintList(session, LogForm(), response.records()));
-  return 0;
+  ASSIGN_OR_RETURN(const auto response, session.client.Ask(kListOperatorLog, request));
+  return Done(PrintList(session, LogForm(), response.records()));
 }
 
 absl::StatusOr<int> History(Session& session) {
   ASSIGN_OR_RETURN(v1::ListOperatorLogRequest request, RequestOf(session));
   request.set_policy_only(true);
-  ASSIGN_OR_RETURN(const auto response, session.client.ListOperatorLog(request));
+  ASSIGN_OR_RETURN(const auto response, session.client.Ask(kListOperatorLog, request));
   const auto& undo = response.undo_to();
   const auto can_go_back = [&](const Record& record) {
     return std::find(undo.begin(), undo.end(), record.policy_before()) != undo.end();
   };
-  RETURN_IF_ERROR(PrintList(
+  return Done(PrintList(
       session,
       ListForm<Record>{
           .what = "changes of policy on record",
@@ -84,7 +82,6 @@ absl::StatusOr<int> History(Session& session) {
                                                     : Cell{"not kept", Tone::kFaint};
                        }}}},
       response.records()));
-  return 0;
 }
 
 std::vector<Parameter> LogOptions() {

@@ -1,5 +1,4 @@
 // The noun `authority`: whose signatures count, and how a new root takes the place of the present.
-#include <string>
 
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/verbs.h"
@@ -41,15 +40,13 @@ ListForm<v1::RootInfo> RootForm(const Session& session) {
 }
 
 absl::StatusOr<int> List(Session& session) {
-  ASSIGN_OR_RETURN(const v1::ListRootsResponse response, session.client.ListRoots());
-  RETURN_IF_ERROR(PrintList(session, RootForm(session), response.roots()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ListRootsResponse response, session.client.Ask(kListRoots));
+  return Done(PrintList(session, RootForm(session), response.roots()));
 }
 
 absl::StatusOr<int> Rotate(Session& session) {
-  ASSIGN_OR_RETURN(const v1::ListRootsResponse response, session.client.RotateAuthority());
-  RETURN_IF_ERROR(PrintList(session, RootForm(session), response.roots()));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::ListRootsResponse response, session.client.Ask(kRotateAuthority));
+  return Done(PrintList(session, RootForm(session), response.roots()));
 }
 
 }  // namespace

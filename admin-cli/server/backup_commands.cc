@@ -18,7 +18,7 @@ absl::StatusOr<int> Backup(Session& session) {
   uint64_t total = 0;
   {
     Progress progress(session.world.console, "backup");
-    RETURN_IF_ERROR(session.client.Backup([&](const v1::BackupResponse& piece) {
+    RETURN_IF_ERROR(session.client.Read(kBackup, {}, [&](const v1::BackupResponse& piece) {
       if (piece.offset() != file.size()) {
         return absl::DataLossError(
             fmt::format("the server sent byte {} where byte {} was due; try again", piece.offset(),

@@ -48,24 +48,27 @@ absl::StatusOr<int> Events(Session& session) {
   if (session.format == Format::kName) return session.PrintValue({});
   Json values = Json::array();
   bool any = false;
-  RETURN_IF_ERROR(session.client.ListEvents(request, [&](const v1::ListEventsResponse& batch) {
-    std::string text;
-    for (const v1::EventInfo& event : batch.events()) {
-      any = true;
-      if (session.is_table()) {
-        text += LineOf(event, session.colours);
-      } else if (!request.follow()) {
-        values.push_back(ToJson(event));
-      } else if (session.format == Format::kJson) {
-        // An endless list has no end bracket: one object a line instead.
-        text += ToJson(event).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-      } else {
-        text += "---\n" + FormatYaml(ToJson(event));
-      }
-    }
-    session.Out(text);
-    return session.world.console.written();  // A reader that has gone ends it.
-  }));
+  RETURN_IF_ERROR(session.client.Read(
+      kListEvents, request,
+      [&](const v1::ListEventsResponse& batch) {
+        std::string text;
+        for (const v1::EventInfo& event : batch.events()) {
+          any = true;
+          if (session.is_table()) {
+            text += LineOf(event, session.colours);
+          } else if (!request.follow()) {
+            values.push_back(ToJson(event));
+          } else if (session.format == Format::kJson) {
+            // An endless list has no end bracket: one object a line instead.
+            text += ToJson(event).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+          } else {
+            text += "---\n" + FormatYaml(ToJson(event));
+          }
+        }
+        session.Out(text);
+        return session.world.console.written();  // A reader that has gone ends it.
+      },
+      request.follow()));
   if (!session.is_table() && !request.follow()) RETURN_IF_ERROR(session.PrintValue(values));
   if (session.is_table() && !any) session.Note("there are no events");
   return 0;

@@ -10,19 +10,16 @@ namespace spoke::ctl {
 namespace {
 
 Json ToJson(const v1::RecoveryInfo& recovery) {
-  Json value = {{"phase", recovery.phase()},
-                {"reason", recovery.reason()},
-                {"since", recovery.since_unix_ms() == 0 ? "" : TimeOf(recovery.since_unix_ms())},
-                {"nodes_spoken", recovery.nodes_spoken()},
-                {"nodes_silent", recovery.nodes_silent()},
-                {"silent", Json::array()},
-                {"unverified", Json::array()},
-                {"claimed", recovery.claimed()},
-                {"store_id", recovery.store_id()},
-                {"epoch", recovery.epoch()}};
-  for (const std::string& node : recovery.silent()) value["silent"].push_back(node);
-  for (const std::string& node : recovery.unverified()) value["unverified"].push_back(node);
-  return value;
+  return {{"phase", recovery.phase()},
+          {"reason", recovery.reason()},
+          {"since", recovery.since_unix_ms() == 0 ? "" : TimeOf(recovery.since_unix_ms())},
+          {"nodes_spoken", recovery.nodes_spoken()},
+          {"nodes_silent", recovery.nodes_silent()},
+          {"silent", JsonList(recovery.silent())},
+          {"unverified", JsonList(recovery.unverified())},
+          {"claimed", recovery.claimed()},
+          {"store_id", recovery.store_id()},
+          {"epoch", recovery.epoch()}};
 }
 
 std::string SilentOf(const v1::RecoveryInfo& recovery) {
@@ -74,17 +71,15 @@ absl::Status Print(const Session& session, const v1::RecoveryInfo& recovery) {
 }
 
 absl::StatusOr<int> Show(Session& session) {
-  ASSIGN_OR_RETURN(const v1::RecoveryInfo recovery, session.client.GetRecovery());
-  RETURN_IF_ERROR(Print(session, recovery));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::RecoveryInfo recovery, session.client.Ask(kGetRecovery));
+  return Done(Print(session, recovery));
 }
 
 absl::StatusOr<int> Confirm(Session& session) {
   v1::ConfirmRecoveryRequest request;
   request.set_nodes_silent(session.arguments.Count("silent-nodes"));
-  ASSIGN_OR_RETURN(const v1::RecoveryInfo recovery, session.client.ConfirmRecovery(request));
-  RETURN_IF_ERROR(Print(session, recovery));
-  return 0;
+  ASSIGN_OR_RETURN(const v1::RecoveryInfo recovery, session.client.Ask(kConfirmRecovery, request));
+  return Done(Print(session, recovery));
 }
 
 }  // namespace

@@ -12,28 +12,26 @@ namespace spoke::ctl {
 namespace {
 
 Json ToJson(const v1::GetStatusResponse& status) {
-  Json value = {{"version", status.version()},
-                {"started", TimeOf(status.started_unix_ms())},
-                {"store", status.store()},
-                {"cloud", status.cloud()},
-                {"nodes", status.nodes()},
-                {"nodes_connected", status.nodes_connected()},
-                {"addresses_usable", status.addresses_usable()},
-                {"addresses_free", status.addresses_free()},
-                {"addresses_attaching", status.addresses_attaching()},
-                {"addresses_attached", status.addresses_attached()},
-                {"addresses_in_use", status.addresses_in_use()},
-                {"addresses_cooldown", status.addresses_cooldown()},
-                {"addresses_detaching", status.addresses_detaching()},
-                {"addresses_quarantined", status.addresses_quarantined()},
-                {"reservations", status.reservations()},
-                {"policy_version", status.policy_version()},
-                {"releases_frozen", status.releases_frozen()},
-                {"last_audit", TimeOf(status.last_audit_unix_ms())},
-                {"audit_differences", status.audit_differences()},
-                {"problems", Json::array()}};
-  for (const std::string& problem : status.problems()) value["problems"].push_back(problem);
-  return value;
+  return {{"version", status.version()},
+          {"started", TimeOf(status.started_unix_ms())},
+          {"store", status.store()},
+          {"cloud", status.cloud()},
+          {"nodes", status.nodes()},
+          {"nodes_connected", status.nodes_connected()},
+          {"addresses_usable", status.addresses_usable()},
+          {"addresses_free", status.addresses_free()},
+          {"addresses_attaching", status.addresses_attaching()},
+          {"addresses_attached", status.addresses_attached()},
+          {"addresses_in_use", status.addresses_in_use()},
+          {"addresses_cooldown", status.addresses_cooldown()},
+          {"addresses_detaching", status.addresses_detaching()},
+          {"addresses_quarantined", status.addresses_quarantined()},
+          {"reservations", status.reservations()},
+          {"policy_version", status.policy_version()},
+          {"releases_frozen", status.releases_frozen()},
+          {"last_audit", TimeOf(status.last_audit_unix_ms())},
+          {"audit_differences", status.audit_differences()},
+          {"problems", JsonList(status.problems())}};
 }
 
 Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
@@ -89,7 +87,7 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
 }
 
 absl::StatusOr<int> Status(Session& session) {
-  ASSIGN_OR_RETURN(const v1::GetStatusResponse status, session.client.GetStatus());
+  ASSIGN_OR_RETURN(const v1::GetStatusResponse status, session.client.Ask(kGetStatus));
   if (session.is_table()) {
     session.Out(StatusText(session, status));
   } else {
@@ -129,20 +127,14 @@ absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
   if (session.arguments.Has("what")) return TrafficTop(session, memory.rates);
   v1::GetTopRequest request;
   request.set_limit(session.arguments.Count("limit"));
-  ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.GetTop(request));
+  ASSIGN_OR_RETURN(const v1::GetTopResponse top, session.client.Ask(kGetTop, request));
   if (!session.is_table()) {
-    Json value = {{"assignments_per_second", top.assignments_per_second()},
-                  {"releases_per_second", top.releases_per_second()},
-                  {"commits_per_second", top.commits_per_second()},
-                  {"nodes", Json::array()},
-                  {"namespaces", Json::array()}};
-    const ListForm<v1::TopEntry> nodes = TopForm("", true);
-    for (const v1::TopEntry& entry : top.nodes()) value["nodes"].push_back(nodes.json(entry));
-    const ListForm<v1::TopEntry> namespaces = TopForm("", false);
-    for (const auto& entry : top.namespaces())
-      value["namespaces"].push_back(namespaces.json(entry));
-    RETURN_IF_ERROR(session.PrintValue(value));
-    return 0;
+    return Done(
+        session.PrintValue({{"assignments_per_second", top.assignments_per_second()},
+                            {"releases_per_second", top.releases_per_second()},
+                            {"commits_per_second", top.commits_per_second()},
+                            {"nodes", JsonList(top.nodes(), TopForm("", true).json)},
+                            {"namespaces", JsonList(top.namespaces(), TopForm("", false).json)}}));
   }
   session.Out(fmt::format(
       "In the last minute: {:.1f} assigned, {:.1f} released and {:.1f} commits each "
@@ -150,12 +142,11 @@ absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
       top.assignments_per_second(), top.releases_per_second(), top.commits_per_second()));
   RETURN_IF_ERROR(PrintList(session, TopForm("nodes with addresses", true), top.nodes()));
   session.Out("\n");
-  RETURN_IF_ERROR(PrintList(session, TopForm("namespaces with pods", false), top.namespaces()));
-  return 0;
+  return Done(PrintList(session, TopForm("namespaces with pods", false), top.namespaces()));
 }
 
 absl::StatusOr<int> Unfreeze(Session& session) {
-  ASSIGN_OR_RETURN(const v1::UnfreezeResponse response, session.client.Unfreeze());
+  ASSIGN_OR_RETURN(const v1::UnfreezeResponse response, session.client.Ask(kUnfreeze));
   if (!session.is_table()) {
     RETURN_IF_ERROR(session.PrintValue({{"was_frozen_for", response.was_frozen_for()}}));
   } else if (response.was_frozen_for().empty()) {
@@ -173,7 +164,7 @@ absl::StatusOr<int> Version(Session& session) {
   Json value = {{"client", base::kVersion}};
   absl::Status status;
   if (!only_client) {
-    const auto answer = session.client.GetStatus();
+    const auto answer = session.client.Ask(kGetStatus);
     status = answer.status();
     if (answer.ok()) {
       value["server"] = answer->version();
@@ -187,8 +178,7 @@ absl::StatusOr<int> Version(Session& session) {
     }
   }
   if (!session.is_table()) RETURN_IF_ERROR(session.PrintValue(value));
-  RETURN_IF_ERROR(status);
-  return 0;
+  return Done(status);
 }
 
 }  // namespace

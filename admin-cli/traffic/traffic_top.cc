@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,7 +46,7 @@ v1::GetTrafficRequest RequestOf(const Arguments& arguments) {
 // Asks once, and adds the answer to `rates`.
 absl::StatusOr<Answer> Read(const Session& session, TrafficRates& rates) {
   ASSIGN_OR_RETURN(const v1::GetTrafficResponse response,
-                   session.client.GetTraffic(RequestOf(session.arguments)));
+                   session.client.Ask(kGetTraffic, RequestOf(session.arguments)));
   Answer answer{.nodes_reporting = response.nodes_reporting()};
   TrafficTotals totals;
   for (const v1::TrafficEntry& entry : response.entries()) {
@@ -173,8 +172,7 @@ absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
                             of.empty() ? "All classes but loopback" : "Class " + Printable(of),
                             answer.nodes_reporting));
   }
-  RETURN_IF_ERROR(PrintList(session, FormOf(session), rows));
-  return 0;
+  return Done(PrintList(session, FormOf(session), rows));
 }
 
 }  // namespace spoke::ctl

@@ -17,7 +17,6 @@
 #include "ipam-server/policy/policy_file.h"
 #include "ipam-server/policy/resolved_names.h"
 #include "lib/base/status.h"
-#include "lib/rpc/status.h"
 
 namespace spoke::ipam {
 namespace {
@@ -82,202 +81,175 @@ absl::Status CheckVersion(const ObjectSet& set, uint64_t expected) {
       set.version(), expected));
 }
 
-absl::Status CheckName(std::string_view what, const std::string& name) {
-  return base::Annotate(CheckLabel(name), what);
-}
-
 }  // namespace
 
-grpc::Status AdminService::GetRecovery(Context* context, const v1::GetRecoveryRequest*,
-                                       v1::RecoveryInfo* response) {
-  return rpc::ToGrpc(Ask(*context, [&](const FleetView& view) {
-    *response = DescribeRecovery(view.fleet, view.state.recovery);
-  }));
+absl::Status AdminService::GetRecovery(const Context& context, const v1::GetRecoveryRequest&,
+                                       v1::RecoveryInfo& response) {
+  return Ask(context, [&](const FleetView& view) {
+    response = DescribeRecovery(view.fleet, view.state.recovery);
+  });
 }
 
-grpc::Status AdminService::ConfirmRecovery(Context* context,
-                                           const v1::ConfirmRecoveryRequest* request,
-                                           v1::RecoveryInfo* response) {
+absl::Status AdminService::ConfirmRecovery(const Context& context,
+                                           const v1::ConfirmRecoveryRequest& request,
+                                           v1::RecoveryInfo& response) {
   ChangeSummary summary{
       .method = "ConfirmRecovery",
       .what = fmt::format("took the store for the newest; {} nodes had not spoken",
-                          request->nodes_silent())};
-  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
-    auto effects = ipam::ConfirmRecovery(state, request->nodes_silent(), clock_.Now());
-    *response = DescribeRecovery(state.fleet, state.recovery);
+                          request.nodes_silent())};
+  return Do(context, summary, [&](ServerState& state, RawRecords&) {
+    auto effects = ipam::ConfirmRecovery(state, request.nodes_silent(), edges_.clock.Now());
+    response = DescribeRecovery(state.fleet, state.recovery);
     return effects;
   });
-  return rpc::ToGrpc(status);
 }
 
-grpc::Status AdminService::Unfreeze(Context* context, const v1::UnfreezeRequest*,
-                                    v1::UnfreezeResponse* response) {
-  std::string reason;
+absl::Status AdminService::Unfreeze(const Context& context, const v1::UnfreezeRequest&,
+                                    v1::UnfreezeResponse& response) {
   ChangeSummary summary{.method = "Unfreeze", .what = ""};
-  const absl::Status status =
-      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        const BreakerState& breaker = state.fleet.breaker.state();
-        if (breaker.freeze) {
-          reason = breaker.freeze->reason;
-          summary.what = fmt::format("releases go on; they were frozen: {}", reason);
-        }
-        return LiftFreeze(state.fleet, clock_.Now());
-      });
-  if (status.ok()) response->set_was_frozen_for(reason);
-  return rpc::ToGrpc(status);
+  return Do(context, summary, [&](ServerState& state, RawRecords&) {
+    const BreakerState& breaker = state.fleet.breaker.state();
+    if (breaker.freeze) {
+      response.set_was_frozen_for(breaker.freeze->reason);
+      summary.what = fmt::format("releases go on; they were frozen: {}", breaker.freeze->reason);
+    }
+    return LiftFreeze(state.fleet, edges_.clock.Now());
+  });
 }
 
-grpc::Status AdminService::SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
-                                       v1::NodeInfo* response) {
-  const auto mode = ModeOf(request->mode());
-  if (!mode.ok()) return rpc::ToGrpc(mode.status());
+absl::Status AdminService::SetNodeMode(const Context& context,
+                                       const v1::SetNodeModeRequest& request,
+                                       v1::NodeInfo& response) {
+  ASSIGN_OR_RETURN(const NodeMode mode, ModeOf(request.mode()));
   ChangeSummary summary{.method = "SetNodeMode",
-                        .what = fmt::format("node {} is {}", request->name(), request->mode())};
-  absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
-    return SetMode(state.fleet, request->name(), *mode, clock_.Now());
-  });
-  if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Describe(*context, request->name(), response));
+                        .what = fmt::format("node {} is {}", request.name(), request.mode())};
+  RETURN_IF_ERROR(Do(context, summary, [&](ServerState& state, RawRecords&) {
+    return SetMode(state.fleet, request.name(), mode, edges_.clock.Now());
+  }));
+  return Describe(context, request.name(), response);
 }
 
 absl::Status AdminService::Describe(const Context& context, const std::string& node,
-                                    v1::NodeInfo* response) {
+                                    v1::NodeInfo& response) {
   return Ask(context, [&](const FleetView& view) {
     const NodeRecord* record = FindByName(view.fleet.ledger, node);
     if (record == nullptr) return;
     const auto session = view.sessions.find(record->key);
-    *response = DescribeNode(view.fleet, *record,
-                             session == view.sessions.end() ? nullptr : &session->second);
+    response = DescribeNode(view.fleet, *record,
+                            session == view.sessions.end() ? nullptr : &session->second);
   });
 }
 
-grpc::Status AdminService::RetryNode(Context* context, const v1::RetryNodeRequest* request,
-                                     v1::NodeInfo* response) {
-  ChangeSummary summary{.method = "RetryNode", .what = fmt::format("node {}", request->name())};
-  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
-    return Retry(state.fleet, request->name());
-  });
-  if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Describe(*context, request->name(), response));
+absl::Status AdminService::RetryNode(const Context& context, const v1::RetryNodeRequest& request,
+                                     v1::NodeInfo& response) {
+  ChangeSummary summary{.method = "RetryNode", .what = fmt::format("node {}", request.name())};
+  RETURN_IF_ERROR(Do(context, summary, [&](ServerState& state, RawRecords&) {
+    return Retry(state.fleet, request.name());
+  }));
+  return Describe(context, request.name(), response);
 }
 
-grpc::Status AdminService::ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
-                                      v1::ForgetNodeResponse* response) {
-  Farewell farewell{
-      .node = request->name(), .vm_id = request->vm_id(), .in_use = request->in_use()};
-  absl::Status status = Ask(*context, [&](const FleetView& view) {
+absl::Status AdminService::ForgetNode(const Context& context, const v1::ForgetNodeRequest& request,
+                                      v1::ForgetNodeResponse& response) {
+  Farewell farewell{.node = request.name(), .vm_id = request.vm_id(), .in_use = request.in_use()};
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
     const auto& nodes = view.fleet.ledger.nodes();
     for (auto it = nodes.lower_bound({farewell.node, ""});
          it != nodes.end() && it->first.name == farewell.node; ++it) {
       if (view.sessions.contains(it->first)) continue;
       farewell.silent.emplace(it->first, it->second.session_epoch);
     }
-  });
+  }));
   ChangeSummary summary{.method = "ForgetNode", .what = ""};
-  if (status.ok()) {
-    status = Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-      ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, clock_.Now()));
-      summary.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
-                                 forgotten.node.vm_id, forgotten.addresses);
-      response->set_vm_id(forgotten.node.vm_id);
-      response->set_addresses(forgotten.addresses);
-      return std::move(forgotten.effects);
-    });
-  }
-  return rpc::ToGrpc(status);
-}
-
-grpc::Status AdminService::ReleaseAddress(Context* context,
-                                          const v1::ReleaseAddressRequest* request,
-                                          v1::AddressInfo* response) {
-  const auto address = ip::Address::Parse(request->address());
-  if (!address.ok()) return rpc::ToGrpc(address.status());
-  std::string away;
-  absl::Status status = Ask(*context, [&](const FleetView& view) {
-    const NodeRecord* holder = HolderOf(view.fleet.ledger, *address);
-    if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
+  return Do(context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    ASSIGN_OR_RETURN(Forgotten forgotten, Forget(state.fleet, farewell, edges_.clock.Now()));
+    summary.what = fmt::format("node {}, machine {}, with {} addresses", farewell.node,
+                               forgotten.node.vm_id, forgotten.addresses);
+    response.set_vm_id(forgotten.node.vm_id);
+    response.set_addresses(forgotten.addresses);
+    return std::move(forgotten.effects);
   });
-  if (status.ok() && !away.empty()) {
-    status = absl::FailedPreconditionError(fmt::format(
-        "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
-        address->ToString()));
-  }
-  ChangeSummary summary{.method = "ReleaseAddress", .what = address->ToString()};
-  if (request->force()) summary.what += fmt::format(", by force: {}", request->reason());
-  if (status.ok()) {
-    status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
-      return request->force()
-                 ? ForceRelease(state.fleet, *address, request->node(), request->reason())
-                 : Release(state.fleet, *address, request->node());
-    });
-  }
-  if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Describe(*context, *address, response));
 }
 
-grpc::Status AdminService::QuarantineAddress(Context* context,
-                                             const v1::QuarantineAddressRequest* request,
-                                             v1::AddressInfo* response) {
-  const auto address = ip::Address::Parse(request->address());
-  if (!address.ok()) return rpc::ToGrpc(address.status());
-  ChangeSummary summary{
-      .method = "QuarantineAddress",
-      .what = request->lift() ? fmt::format("{} is out of quarantine", address->ToString())
-                              : fmt::format("{}: {}", address->ToString(), request->reason())};
-  const absl::Status status = Do(*context, summary, [&](ServerState& state, RawRecords&) {
-    const absl::Time now = clock_.Now();
+absl::Status AdminService::ReleaseAddress(const Context& context,
+                                          const v1::ReleaseAddressRequest& request,
+                                          v1::AddressInfo& response) {
+  ASSIGN_OR_RETURN(const auto address, ip::Address::Parse(request.address()));
+  std::string away;
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+    const NodeRecord* holder = HolderOf(view.fleet.ledger, address);
+    if (holder != nullptr && !view.sessions.contains(holder->key)) away = holder->key.name;
+  }));
+  if (!away.empty()) {
+    return absl::FailedPreconditionError(fmt::format(
+        "the agent of node {} is away and cannot be asked for {}; try again when it is back", away,
+        address.ToString()));
+  }
+  ChangeSummary summary{.method = "ReleaseAddress", .what = address.ToString()};
+  if (request.force()) summary.what += fmt::format(", by force: {}", request.reason());
+  RETURN_IF_ERROR(Do(context, summary, [&](ServerState& state, RawRecords&) {
+    return request.force() ? ForceRelease(state.fleet, address, request.node(), request.reason())
+                           : Release(state.fleet, address, request.node());
+  }));
+  return Describe(context, address, response);
+}
+
+absl::Status AdminService::QuarantineAddress(const Context& context,
+                                             const v1::QuarantineAddressRequest& request,
+                                             v1::AddressInfo& response) {
+  ASSIGN_OR_RETURN(const auto address, ip::Address::Parse(request.address()));
+  ChangeSummary summary{.method = "QuarantineAddress",
+                        .what = request.lift()
+                                    ? fmt::format("{} is out of quarantine", address.ToString())
+                                    : fmt::format("{}: {}", address.ToString(), request.reason())};
+  RETURN_IF_ERROR(Do(context, summary, [&](ServerState& state, RawRecords&) {
+    const absl::Time now = edges_.clock.Now();
     std::optional<Quarantine> quarantine;
-    if (!request->lift()) {
-      quarantine = {.reason = request->reason().empty() ? "by an operator" : request->reason(),
+    if (!request.lift()) {
+      quarantine = {.reason = request.reason().empty() ? "by an operator" : request.reason(),
                     .since = now};
     }
-    return SetQuarantine(state.fleet, *address, std::move(quarantine), now);
-  });
-  if (!status.ok()) return rpc::ToGrpc(status);
-  return rpc::ToGrpc(Describe(*context, *address, response));
+    return SetQuarantine(state.fleet, address, std::move(quarantine), now);
+  }));
+  return Describe(context, address, response);
 }
 
-grpc::Status AdminService::CreateReservation(Context* context,
-                                             const v1::CreateReservationRequest* request,
-                                             v1::ReservationInfo* response) {
-  if (const absl::Status status = CheckName("name", request->name()); !status.ok()) {
-    return rpc::ToGrpc(status);
-  }
-  ReservationRequest wanted{.name = request->name(),
-                            .nodes = {request->nodes().begin(), request->nodes().end()},
-                            .count = request->count(),
-                            .addresses_per_node = request->addresses_per_node(),
-                            .ttl = absl::Milliseconds(request->ttl_ms())};
+absl::Status AdminService::CreateReservation(const Context& context,
+                                             const v1::CreateReservationRequest& request,
+                                             v1::ReservationInfo& response) {
+  RETURN_IF_ERROR(base::Annotate(CheckLabel(request.name()), "name"));
+  ReservationRequest wanted{.name = request.name(),
+                            .nodes = {request.nodes().begin(), request.nodes().end()},
+                            .count = request.count(),
+                            .addresses_per_node = request.addresses_per_node(),
+                            .ttl = absl::Milliseconds(request.ttl_ms())};
   ChangeSummary summary{.method = "CreateReservation", .what = ""};
-  if (!request->dry_run()) {
+  if (!request.dry_run()) {
     summary.what = fmt::format("{}: {} addresses for each of {} nodes", wanted.name,
                                wanted.addresses_per_node, wanted.nodes.size() + wanted.count);
   }
-  const absl::Status status =
-      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        ASSIGN_OR_RETURN(Effects effects,
-                         Reserve(state.fleet, wanted, clock_.Now(), request->dry_run()));
-        const auto& all = state.fleet.reservations.all();
-        if (const auto it = all.find(wanted.name); it != all.end()) {
-          *response = DescribeReservation(it->second);
-        }
-        return effects;
-      });
-  return rpc::ToGrpc(status);
+  return Do(context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    ASSIGN_OR_RETURN(Effects effects,
+                     Reserve(state.fleet, wanted, edges_.clock.Now(), request.dry_run()));
+    const auto& all = state.fleet.reservations.all();
+    if (const auto it = all.find(wanted.name); it != all.end()) {
+      response = DescribeReservation(it->second);
+    }
+    return effects;
+  });
 }
 
-grpc::Status AdminService::DeleteReservation(Context* context,
-                                             const v1::DeleteReservationRequest* request,
-                                             v1::ReservationInfo* response) {
-  ChangeSummary summary{.method = "DeleteReservation", .what = request->name()};
-  return rpc::ToGrpc(
-      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        const auto& all = state.fleet.reservations.all();
-        if (const auto it = all.find(request->name()); it != all.end()) {
-          *response = DescribeReservation(it->second);
-        }
-        return EndReservation(state.fleet, request->name());
-      }));
+absl::Status AdminService::DeleteReservation(const Context& context,
+                                             const v1::DeleteReservationRequest& request,
+                                             v1::ReservationInfo& response) {
+  ChangeSummary summary{.method = "DeleteReservation", .what = request.name()};
+  return Do(context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    const auto& all = state.fleet.reservations.all();
+    if (const auto it = all.find(request.name()); it != all.end()) {
+      response = DescribeReservation(it->second);
+    }
+    return EndReservation(state.fleet, request.name());
+  });
 }
 
 // Plans and compiles the change on the caller's thread, from what the loop has at one moment; the
@@ -325,116 +297,116 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
         summary.what = std::move(changed);
         return Effects();
       });
-  RETURN_IF_ERROR(status);
+  if (!status.ok()) return status;
   return in_force;
 }
 
-grpc::Status AdminService::Apply(Context* context, const v1::ApplyRequest* request,
-                                 v1::ApplyResponse* response) {
-  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
-  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
-  const auto plan = ChangeObjects(
-      *context, "Apply",
-      [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
-        RETURN_IF_ERROR(CheckVersion(set, request->expected_version()));
-        return PlanApply(set, parsed, world, clock_.Now());
-      },
-      !request->dry_run());
-  if (!plan.ok()) return rpc::ToGrpc(plan.status());
-  ipam::Describe(*plan, *response);
-  for (const Problem& warning : parsed.warnings) response->add_warnings(TextOf(warning));
-  return grpc::Status::OK;
+absl::Status AdminService::Apply(const Context& context, const v1::ApplyRequest& request,
+                                 v1::ApplyResponse& response) {
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request.files()));
+  AddResolved(edges_.resolver.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
+  ASSIGN_OR_RETURN(
+      const auto plan,
+      ChangeObjects(
+          context, "Apply",
+          [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
+            RETURN_IF_ERROR(CheckVersion(set, request.expected_version()));
+            return PlanApply(set, parsed, world, edges_.clock.Now());
+          },
+          !request.dry_run()));
+  ipam::Describe(plan, response);
+  for (const Problem& warning : parsed.warnings) response.add_warnings(TextOf(warning));
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
-                                         v1::DeleteObjectsResponse* response) {
-  absl::StatusOr<std::vector<ObjectKey>> keys = std::vector<ObjectKey>();
-  if (!request->files().empty()) keys = ParseObjectKeys(FilesOf(request->files()));
-  if (!keys.ok()) return rpc::ToGrpc(keys.status());
-  for (const v1::ObjectName& object : request->objects()) {
-    keys->push_back({object.kind(), object.name()});
+absl::Status AdminService::DeleteObjects(const Context& context,
+                                         const v1::DeleteObjectsRequest& request,
+                                         v1::DeleteObjectsResponse& response) {
+  std::vector<ObjectKey> keys;
+  if (!request.files().empty()) {
+    ASSIGN_OR_RETURN(keys, ParseObjectKeys(FilesOf(request.files())));
   }
-  if (keys->empty()) {
-    return {grpc::StatusCode::INVALID_ARGUMENT,
-            "name an object, or a file with objects, to delete"};
+  for (const v1::ObjectName& object : request.objects()) {
+    keys.push_back({object.kind(), object.name()});
   }
-  const auto plan = ChangeObjects(
-      *context, "DeleteObjects",
-      [&](const ObjectSet& set, const PolicyWorld& world) {
-        return PlanDelete(set, *keys, world, clock_.Now());
-      },
-      !request->dry_run());
-  if (!plan.ok()) return rpc::ToGrpc(plan.status());
-  ipam::Describe(*plan, *response);
-  return grpc::Status::OK;
+  if (keys.empty()) {
+    return absl::InvalidArgumentError("name an object, or a file with objects, to delete");
+  }
+  ASSIGN_OR_RETURN(const auto plan, ChangeObjects(
+                                        context, "DeleteObjects",
+                                        [&](const ObjectSet& set, const PolicyWorld& world) {
+                                          return PlanDelete(set, keys, world, edges_.clock.Now());
+                                        },
+                                        !request.dry_run()));
+  ipam::Describe(plan, response);
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
-                                         v1::ResumeRolloutResponse* response) {
+absl::Status AdminService::ResumeRollout(const Context& context,
+                                         const v1::ResumeRolloutRequest& request,
+                                         v1::ResumeRolloutResponse& response) {
   // The loop's sessions, which a change does not see, tell who holds it back now.
-  absl::Status status = Ask(*context, [&](const FleetView& view) {
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
     node_api::CutCount cut;
     for (const auto& [key, session] : view.sessions) {
-      if (!session.policy_held || session.policy_sent != request->version()) continue;
-      response->set_nodes(response->nodes() + 1);
+      if (!session.policy_held || session.policy_sent != request.version()) continue;
+      response.set_nodes(response.nodes() + 1);
       cut.connections += session.policy_cut.connections;
       cut.cut += session.policy_cut.cut;
     }
-    response->set_connections(cut.connections);
-    response->set_connections_cut(cut.cut);
-  });
-  if (!status.ok()) return rpc::ToGrpc(status);
+    response.set_connections(cut.connections);
+    response.set_connections_cut(cut.cut);
+  }));
   ChangeSummary summary{
       .method = "ResumeRollout",
-      .what = fmt::format("version {} may end {} of {} connections on {} nodes", request->version(),
-                          response->connections_cut(), response->connections(), response->nodes())};
-  return rpc::ToGrpc(
-      Do(*context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        if (state.bundles.version() != request->version()) {
-          return absl::FailedPreconditionError(
-              fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
-                          state.bundles.version(), request->version()));
-        }
-        state.cuts_accepted = request->version();
-        return Effects();
-      }));
+      .what = fmt::format("version {} may end {} of {} connections on {} nodes", request.version(),
+                          response.connections_cut(), response.connections(), response.nodes())};
+  return Do(context, summary, [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+    if (state.bundles.version() != request.version()) {
+      return absl::FailedPreconditionError(
+          fmt::format("the newest version is {} by now, not {}; see: spokectl rollout status",
+                      state.bundles.version(), request.version()));
+    }
+    state.cuts_accepted = request.version();
+    return Effects();
+  });
 }
 
 // Goes the way of Apply(), with its guards: what was in force once may no longer fit to the pools
 // in use, or to what is configured by now.
-grpc::Status AdminService::UndoRollout(Context* context, const v1::UndoRolloutRequest* request,
-                                       v1::ApplyResponse* response) {
+absl::Status AdminService::UndoRollout(const Context& context,
+                                       const v1::UndoRolloutRequest& request,
+                                       v1::ApplyResponse& response) {
   const auto plan = ChangeObjects(
-      *context, "UndoRollout",
+      context, "UndoRollout",
       [&](const ObjectSet& set, const PolicyWorld& world) -> absl::StatusOr<ApplyPlan> {
-        ASSIGN_OR_RETURN(WayBack way, FindWayBack(store_, set.version(), request->to_version()));
-        AddResolved(resolver_.Resolve(NamesToResolve(way.objects), kResolveTime), way.objects);
-        return PlanApply(set, way.objects, world, clock_.Now(), way.gone);
+        ASSIGN_OR_RETURN(WayBack way,
+                         FindWayBack(edges_.store, set.version(), request.to_version()));
+        AddResolved(edges_.resolver.Resolve(NamesToResolve(way.objects), kResolveTime),
+                    way.objects);
+        return PlanApply(set, way.objects, world, edges_.clock.Now(), way.gone);
       },
-      !request->dry_run());
-  if (!plan.ok()) return rpc::ToGrpc(plan.status());
-  ipam::Describe(*plan, *response);
-  return grpc::Status::OK;
+      !request.dry_run());
+  if (!plan.ok()) return plan.status();
+  ipam::Describe(*plan, response);
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest* request,
-                                        v1::EstimateCutsResponse* response) {
-  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request->files()));
-  AddResolved(resolver_.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
-  const auto plan = ChangeObjects(
-      *context, "EstimateCuts",
-      [&](const ObjectSet& set, const PolicyWorld& world) {
-        return PlanApply(set, parsed, world, clock_.Now());
-      },
-      /*commit=*/false);
-  if (!plan.ok()) return rpc::ToGrpc(plan.status());
+absl::Status AdminService::EstimateCuts(const Context& context, const v1::ApplyRequest& request,
+                                        v1::EstimateCutsResponse& response) {
+  ParsedFiles parsed = ParsePolicyFiles(FilesOf(request.files()));
+  AddResolved(edges_.resolver.Resolve(NamesToResolve(parsed), kResolveTime), parsed);
+  ASSIGN_OR_RETURN(const auto plan, ChangeObjects(
+                                        context, "EstimateCuts",
+                                        [&](const ObjectSet& set, const PolicyWorld& world) {
+                                          return PlanApply(set, parsed, world, edges_.clock.Now());
+                                        },
+                                        /*commit=*/false));
   std::map<std::string, NodeLabels> connected;
-  const absl::Status status =
-      AskForNodes(*context, [&](const FleetView& view, const NodeRecord& record) {
-        if (view.sessions.contains(record.key)) connected[record.key.name] = record.labels;
-      });
-  if (!status.ok()) return rpc::ToGrpc(status);
-  CompiledPolicy compiled(plan->next);
+  RETURN_IF_ERROR(AskForNodes(context, [&](const FleetView& view, const NodeRecord& record) {
+    if (view.sessions.contains(record.key)) connected[record.key.name] = record.labels;
+  }));
+  CompiledPolicy compiled(plan.next);
   std::map<std::string, std::shared_ptr<const Bundle>> asked;
   size_t position = 0;
   for (const auto& [node, labels] : connected) {
@@ -444,22 +416,22 @@ grpc::Status AdminService::EstimateCuts(Context* context, const v1::ApplyRequest
     const bool all = connected.size() <= kMaxTrialNodes;
     if (all || before != after) asked[node] = compiled.Select(labels);
   }
-  response->set_nodes(connected.size());
-  response->set_nodes_asked(asked.size());
+  response.set_nodes(connected.size());
+  response.set_nodes_asked(asked.size());
   AskTrials(
-      loop_, asked,
+      edges_.loop, asked,
       [&](const std::string& node, const absl::StatusOr<node_api::PolicyTrialAnswer>& answer) {
         const std::string error =
             answer.ok() ? answer->error : std::string(base::MessageOf(answer.status()));
         if (!error.empty()) {
-          if (response->error().empty()) response->set_error(node + ": " + error);
+          if (response.error().empty()) response.set_error(node + ": " + error);
           return;
         }
-        response->set_nodes_answered(response->nodes_answered() + 1);
-        response->set_connections(response->connections() + answer->cut.connections);
-        response->set_connections_cut(response->connections_cut() + answer->cut.cut);
+        response.set_nodes_answered(response.nodes_answered() + 1);
+        response.set_connections(response.connections() + answer->cut.connections);
+        response.set_connections_cut(response.connections_cut() + answer->cut.cut);
       });
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
 }  // namespace spoke::ipam

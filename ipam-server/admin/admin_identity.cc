@@ -5,7 +5,6 @@
 #include "fmt/core.h"
 #include "ipam-server/admin/admin_service.h"
 #include "lib/base/status.h"
-#include "lib/rpc/status.h"
 #include "lib/tls/certificate.h"
 
 namespace spoke::ipam {
@@ -81,86 +80,77 @@ absl::StatusOr<DeniedName> AdminService::ProvedName(const Context& context,
   return DeniedName::From(NameOf(DeniedKind::kMachine), instance);
 }
 
-grpc::Status AdminService::RevokeIdentity(Context* context,
-                                          const v1::RevokeIdentityRequest* request,
-                                          v1::RevokeIdentityResponse* response) {
-  auto name = DeniedName::From(request->kind(), request->value());
-  if (name.ok() && name->kind == DeniedKind::kMachine) name = ProvedName(*context, *name);
-  if (!name.ok()) return rpc::ToGrpc(name.status());
-  if (const absl::Status valid = CheckDenial(*request); !valid.ok()) return rpc::ToGrpc(valid);
-  const absl::Time now = time_of_day_.Now();
-  const auto change =
-      PrepareRecord(*context, {.method = "RevokeIdentity",
-                               .what = fmt::format("{} {} is revoked: {}", NameOf(name->kind),
-                                                   name->value, request->reason())});
-  if (!change.ok()) return rpc::ToGrpc(change.status());
-  Denial denial{.reason = request->reason(), .by = change->record.who(), .since = now};
-  if (request->ttl_ms() > 0) denial.until = now + absl::Milliseconds(request->ttl_ms());
-  const auto ended = revocations_.Revoke(*name, denial, &change->put);
-  if (!ended.ok()) return rpc::ToGrpc(ended.status());
-  LogChange(change->record);
-  events_.Info("identity_revoked", {{"kind", std::string(NameOf(name->kind))},
-                                    {"value", name->value},
-                                    {"by", denial.by},
-                                    {"reason", denial.reason},
-                                    {"sessions_ended", *ended}});
-  *response->mutable_identity() = ToWire(*name, denial);
-  response->set_sessions_ended(*ended);
-  return grpc::Status::OK;
-}
-
-grpc::Status AdminService::UnrevokeIdentity(Context* context,
-                                            const v1::UnrevokeIdentityRequest* request,
-                                            v1::UnrevokeIdentityResponse*) {
-  const auto name = DeniedName::From(request->kind(), request->value());
-  if (!name.ok()) return rpc::ToGrpc(name.status());
-  const auto change = PrepareRecord(
-      *context,
-      {.method = "UnrevokeIdentity",
-       .what = fmt::format("{} {} is not revoked any more", NameOf(name->kind), name->value)});
-  if (!change.ok()) return rpc::ToGrpc(change.status());
-  const absl::Status status = revocations_.Unrevoke(*name, &change->put);
-  if (!status.ok()) return rpc::ToGrpc(status);
-  LogChange(change->record);
-  events_.Info("identity_unrevoked", {{"kind", std::string(NameOf(name->kind))},
-                                      {"value", name->value},
-                                      {"by", change->record.who()}});
-  return grpc::Status::OK;
-}
-
-grpc::Status AdminService::ListRevoked(Context*, const v1::ListRevokedRequest*,
-                                       v1::ListRevokedResponse* response) {
-  for (const auto& [name, denial] : revocations_.List()) {
-    *response->add_identities() = ToWire(name, denial);
+absl::Status AdminService::RevokeIdentity(const Context& context,
+                                          const v1::RevokeIdentityRequest& request,
+                                          v1::RevokeIdentityResponse& response) {
+  ASSIGN_OR_RETURN(DeniedName name, DeniedName::From(request.kind(), request.value()));
+  if (name.kind == DeniedKind::kMachine) {
+    ASSIGN_OR_RETURN(name, ProvedName(context, name));
   }
-  return grpc::Status::OK;
+  RETURN_IF_ERROR(CheckDenial(request));
+  const absl::Time now = edges_.time_of_day.Now();
+  ASSIGN_OR_RETURN(
+      const auto change,
+      PrepareRecord(context, {.method = "RevokeIdentity",
+                              .what = fmt::format("{} {} is revoked: {}", NameOf(name.kind),
+                                                  name.value, request.reason())}));
+  Denial denial{.reason = request.reason(), .by = change.record.who(), .since = now};
+  if (request.ttl_ms() > 0) denial.until = now + absl::Milliseconds(request.ttl_ms());
+  ASSIGN_OR_RETURN(const auto ended, edges_.revocations.Revoke(name, denial, &change.put));
+  LogChange(change.record);
+  edges_.events.Info("identity_revoked", {{"kind", std::string(NameOf(name.kind))},
+                                          {"value", name.value},
+                                          {"by", denial.by},
+                                          {"reason", denial.reason},
+                                          {"sessions_ended", ended}});
+  *response.mutable_identity() = ToWire(name, denial);
+  response.set_sessions_ended(ended);
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::ListRoots(Context*, const v1::ListRootsRequest*,
-                                     v1::ListRootsResponse* response) {
-  const auto authority = Present(authority_);
-  if (!authority.ok()) return rpc::ToGrpc(authority.status());
-  auto roots = DescribeRoots((*authority)->roots());
-  if (!roots.ok()) return rpc::ToGrpc(roots.status());
-  *response = *std::move(roots);
-  return grpc::Status::OK;
+absl::Status AdminService::UnrevokeIdentity(const Context& context,
+                                            const v1::UnrevokeIdentityRequest& request,
+                                            v1::UnrevokeIdentityResponse&) {
+  ASSIGN_OR_RETURN(const auto name, DeniedName::From(request.kind(), request.value()));
+  ASSIGN_OR_RETURN(const auto change,
+                   PrepareRecord(context, {.method = "UnrevokeIdentity",
+                                           .what = fmt::format("{} {} is not revoked any more",
+                                                               NameOf(name.kind), name.value)}));
+  RETURN_IF_ERROR(edges_.revocations.Unrevoke(name, &change.put));
+  LogChange(change.record);
+  edges_.events.Info("identity_unrevoked", {{"kind", std::string(NameOf(name.kind))},
+                                            {"value", name.value},
+                                            {"by", change.record.who()}});
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::RotateAuthority(Context* context, const v1::RotateAuthorityRequest*,
-                                           v1::ListRootsResponse* response) {
-  const auto authority = Present(authority_);
-  if (!authority.ok()) return rpc::ToGrpc(authority.status());
-  const auto change = PrepareRecord(
-      *context, {.method = "RotateAuthority", .what = "the authority's root is being replaced"});
-  if (!change.ok()) return rpc::ToGrpc(change.status());
-  const absl::Status begun = (*authority)->Rotate(time_of_day_.Now(), &change->put);
-  if (!begun.ok()) return rpc::ToGrpc(begun);
-  LogChange(change->record);
-  events_.Info("authority_rotation_begun", {{"by", change->record.who()}});
-  auto roots = DescribeRoots((*authority)->roots());
-  if (!roots.ok()) return rpc::ToGrpc(roots.status());
-  *response = *std::move(roots);
-  return grpc::Status::OK;
+absl::Status AdminService::ListRevoked(const Context&, const v1::ListRevokedRequest&,
+                                       v1::ListRevokedResponse& response) {
+  for (const auto& [name, denial] : edges_.revocations.List()) {
+    *response.add_identities() = ToWire(name, denial);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AdminService::ListRoots(const Context&, const v1::ListRootsRequest&,
+                                     v1::ListRootsResponse& response) {
+  ASSIGN_OR_RETURN(const auto authority, Present(edges_.authority));
+  ASSIGN_OR_RETURN(response, DescribeRoots(authority->roots()));
+  return absl::OkStatus();
+}
+
+absl::Status AdminService::RotateAuthority(const Context& context,
+                                           const v1::RotateAuthorityRequest&,
+                                           v1::ListRootsResponse& response) {
+  ASSIGN_OR_RETURN(const auto authority, Present(edges_.authority));
+  ASSIGN_OR_RETURN(const auto change,
+                   PrepareRecord(context, {.method = "RotateAuthority",
+                                           .what = "the authority's root is being replaced"}));
+  RETURN_IF_ERROR(authority->Rotate(edges_.time_of_day.Now(), &change.put));
+  LogChange(change.record);
+  edges_.events.Info("authority_rotation_begun", {{"by", change.record.who()}});
+  ASSIGN_OR_RETURN(response, DescribeRoots(authority->roots()));
+  return absl::OkStatus();
 }
 
 }  // namespace spoke::ipam

@@ -2,6 +2,9 @@
 // long lists are taken node by node; a change is answered once it is durable.
 #pragma once
 
+#include <grpcpp/server_context.h>
+#include <grpcpp/support/sync_stream.h>
+
 #include <deque>
 #include <functional>
 #include <string>
@@ -20,16 +23,18 @@
 #include "ipam-server/revocation/revocations.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/traffic/traffic_book.h"
-#include "proto/spoke/v1/admin.grpc.pb.h"
+#include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ipam {
 
 // Thread-safe. Errors of every call, beside those that admin.proto lists: DEADLINE_EXCEEDED (the
 // loop did not answer in time, or not before the caller's deadline).
 //
+// AdminGate serves these calls (admin_gate.h).
+//
 // admin_service.cc has the calls that look, admin_changes.cc those that change something,
 // admin_identity.cc those about certificates, and admin_streams.cc those that go on for a while.
-class AdminService final : public v1::AdminService::Service {
+class AdminService final {
  public:
   struct About {
     std::string version;
@@ -57,107 +62,100 @@ class AdminService final : public v1::AdminService::Service {
       : settings_(std::move(settings)),
         about_(std::move(about)),
         store_path_(std::move(store_path)),
-        loop_(edges.loop),
-        store_(edges.store),
-        audit_(edges.audit),
-        events_(edges.events),
-        clock_(edges.clock),
-        time_of_day_(edges.time_of_day),
-        traffic_(edges.traffic),
-        budgets_(edges.budgets),
-        resolver_(edges.resolver),
-        revocations_(edges.revocations),
-        authority_(edges.authority),
-        operator_log_(edges.operator_log) {}
+        edges_(edges) {}
 
   using Context = grpc::ServerContext;
   template <typename T>
   using Writer = grpc::ServerWriter<T>;
 
-  grpc::Status GetStatus(Context* context, const v1::GetStatusRequest* request,
-                         v1::GetStatusResponse* response) override;
-  grpc::Status ListPools(Context* context, const v1::ListPoolsRequest* request,
-                         v1::ListPoolsResponse* response) override;
-  grpc::Status ListNodes(Context* context, const v1::ListNodesRequest* request,
-                         Writer<v1::ListNodesResponse>* writer) override;
-  grpc::Status GetNode(Context* context, const v1::GetNodeRequest* request,
-                       v1::GetNodeResponse* response) override;
-  grpc::Status ListAddresses(Context* context, const v1::ListAddressesRequest* request,
-                             Writer<v1::ListAddressesResponse>* writer) override;
-  grpc::Status GetAddress(Context* context, const v1::GetAddressRequest* request,
-                          v1::AddressInfo* response) override;
-  grpc::Status GetAddressHistory(Context* context, const v1::GetAddressHistoryRequest* request,
-                                 v1::GetAddressHistoryResponse* response) override;
-  grpc::Status ListReservations(Context* context, const v1::ListReservationsRequest* request,
-                                v1::ListReservationsResponse* response) override;
-  grpc::Status GetObjects(Context* context, const v1::GetObjectsRequest* request,
-                          v1::GetObjectsResponse* response) override;
-  grpc::Status GetRollout(Context* context, const v1::GetRolloutRequest* request,
-                          v1::GetRolloutResponse* response) override;
-  grpc::Status EstimateCuts(Context* context, const v1::ApplyRequest* request,
-                            v1::EstimateCutsResponse* response) override;
-  grpc::Status Explain(Context* context, const v1::ExplainRequest* request,
-                       v1::ExplainResponse* response) override;
-  grpc::Status WhatIf(Context* context, const v1::WhatIfRequest* request,
-                      v1::WhatIfResponse* response) override;
-  grpc::Status GetTop(Context* context, const v1::GetTopRequest* request,
-                      v1::GetTopResponse* response) override;
+  absl::Status GetStatus(const Context& context, const v1::GetStatusRequest& request,
+                         v1::GetStatusResponse& response);
+  absl::Status ListPools(const Context& context, const v1::ListPoolsRequest& request,
+                         v1::ListPoolsResponse& response);
+  absl::Status ListNodes(const Context& context, const v1::ListNodesRequest& request,
+                         Writer<v1::ListNodesResponse>& writer);
+  absl::Status GetNode(const Context& context, const v1::GetNodeRequest& request,
+                       v1::GetNodeResponse& response);
+  absl::Status ListAddresses(const Context& context, const v1::ListAddressesRequest& request,
+                             Writer<v1::ListAddressesResponse>& writer);
+  absl::Status GetAddress(const Context& context, const v1::GetAddressRequest& request,
+                          v1::AddressInfo& response);
+  absl::Status GetAddressHistory(const Context& context,
+                                 const v1::GetAddressHistoryRequest& request,
+                                 v1::GetAddressHistoryResponse& response);
+  absl::Status ListReservations(const Context& context, const v1::ListReservationsRequest& request,
+                                v1::ListReservationsResponse& response);
+  absl::Status GetObjects(const Context& context, const v1::GetObjectsRequest& request,
+                          v1::GetObjectsResponse& response);
+  absl::Status GetRollout(const Context& context, const v1::GetRolloutRequest& request,
+                          v1::GetRolloutResponse& response);
+  absl::Status EstimateCuts(const Context& context, const v1::ApplyRequest& request,
+                            v1::EstimateCutsResponse& response);
+  absl::Status Explain(const Context& context, const v1::ExplainRequest& request,
+                       v1::ExplainResponse& response);
+  absl::Status WhatIf(const Context& context, const v1::WhatIfRequest& request,
+                      v1::WhatIfResponse& response);
+  absl::Status GetTop(const Context& context, const v1::GetTopRequest& request,
+                      v1::GetTopResponse& response);
 
-  grpc::Status GetTraffic(Context* context, const v1::GetTrafficRequest* request,
-                          v1::GetTrafficResponse* response) override;
-  grpc::Status GetBudgets(Context* context, const v1::GetBudgetsRequest* request,
-                          v1::GetBudgetsResponse* response) override;
+  absl::Status GetTraffic(const Context& context, const v1::GetTrafficRequest& request,
+                          v1::GetTrafficResponse& response);
+  absl::Status GetBudgets(const Context& context, const v1::GetBudgetsRequest& request,
+                          v1::GetBudgetsResponse& response);
 
-  grpc::Status GetRecovery(Context* context, const v1::GetRecoveryRequest* request,
-                           v1::RecoveryInfo* response) override;
-  grpc::Status ConfirmRecovery(Context* context, const v1::ConfirmRecoveryRequest* request,
-                               v1::RecoveryInfo* response) override;
-  grpc::Status Unfreeze(Context* context, const v1::UnfreezeRequest* request,
-                        v1::UnfreezeResponse* response) override;
-  grpc::Status SetNodeMode(Context* context, const v1::SetNodeModeRequest* request,
-                           v1::NodeInfo* response) override;
-  grpc::Status RetryNode(Context* context, const v1::RetryNodeRequest* request,
-                         v1::NodeInfo* response) override;
-  grpc::Status ForgetNode(Context* context, const v1::ForgetNodeRequest* request,
-                          v1::ForgetNodeResponse* response) override;
-  grpc::Status RevokeIdentity(Context* context, const v1::RevokeIdentityRequest* request,
-                              v1::RevokeIdentityResponse* response) override;
-  grpc::Status UnrevokeIdentity(Context* context, const v1::UnrevokeIdentityRequest* request,
-                                v1::UnrevokeIdentityResponse* response) override;
-  grpc::Status ListRevoked(Context* context, const v1::ListRevokedRequest* request,
-                           v1::ListRevokedResponse* response) override;
-  grpc::Status ListRoots(Context* context, const v1::ListRootsRequest* request,
-                         v1::ListRootsResponse* response) override;
-  grpc::Status RotateAuthority(Context* context, const v1::RotateAuthorityRequest* request,
-                               v1::ListRootsResponse* response) override;
-  grpc::Status ReleaseAddress(Context* context, const v1::ReleaseAddressRequest* request,
-                              v1::AddressInfo* response) override;
-  grpc::Status QuarantineAddress(Context* context, const v1::QuarantineAddressRequest* request,
-                                 v1::AddressInfo* response) override;
-  grpc::Status CreateReservation(Context* context, const v1::CreateReservationRequest* request,
-                                 v1::ReservationInfo* response) override;
-  grpc::Status DeleteReservation(Context* context, const v1::DeleteReservationRequest* request,
-                                 v1::ReservationInfo* response) override;
-  grpc::Status Apply(Context* context, const v1::ApplyRequest* request,
-                     v1::ApplyResponse* response) override;
-  grpc::Status DeleteObjects(Context* context, const v1::DeleteObjectsRequest* request,
-                             v1::DeleteObjectsResponse* response) override;
-  grpc::Status ResumeRollout(Context* context, const v1::ResumeRolloutRequest* request,
-                             v1::ResumeRolloutResponse* response) override;
+  absl::Status GetRecovery(const Context& context, const v1::GetRecoveryRequest& request,
+                           v1::RecoveryInfo& response);
+  absl::Status ConfirmRecovery(const Context& context, const v1::ConfirmRecoveryRequest& request,
+                               v1::RecoveryInfo& response);
+  absl::Status Unfreeze(const Context& context, const v1::UnfreezeRequest& request,
+                        v1::UnfreezeResponse& response);
+  absl::Status SetNodeMode(const Context& context, const v1::SetNodeModeRequest& request,
+                           v1::NodeInfo& response);
+  absl::Status RetryNode(const Context& context, const v1::RetryNodeRequest& request,
+                         v1::NodeInfo& response);
+  absl::Status ForgetNode(const Context& context, const v1::ForgetNodeRequest& request,
+                          v1::ForgetNodeResponse& response);
+  absl::Status RevokeIdentity(const Context& context, const v1::RevokeIdentityRequest& request,
+                              v1::RevokeIdentityResponse& response);
+  absl::Status UnrevokeIdentity(const Context& context, const v1::UnrevokeIdentityRequest& request,
+                                v1::UnrevokeIdentityResponse& response);
+  absl::Status ListRevoked(const Context& context, const v1::ListRevokedRequest& request,
+                           v1::ListRevokedResponse& response);
+  absl::Status ListRoots(const Context& context, const v1::ListRootsRequest& request,
+                         v1::ListRootsResponse& response);
+  absl::Status RotateAuthority(const Context& context, const v1::RotateAuthorityRequest& request,
+                               v1::ListRootsResponse& response);
+  absl::Status ReleaseAddress(const Context& context, const v1::ReleaseAddressRequest& request,
+                              v1::AddressInfo& response);
+  absl::Status QuarantineAddress(const Context& context,
+                                 const v1::QuarantineAddressRequest& request,
+                                 v1::AddressInfo& response);
+  absl::Status CreateReservation(const Context& context,
+                                 const v1::CreateReservationRequest& request,
+                                 v1::ReservationInfo& response);
+  absl::Status DeleteReservation(const Context& context,
+                                 const v1::DeleteReservationRequest& request,
+                                 v1::ReservationInfo& response);
+  absl::Status Apply(const Context& context, const v1::ApplyRequest& request,
+                     v1::ApplyResponse& response);
+  absl::Status DeleteObjects(const Context& context, const v1::DeleteObjectsRequest& request,
+                             v1::DeleteObjectsResponse& response);
+  absl::Status ResumeRollout(const Context& context, const v1::ResumeRolloutRequest& request,
+                             v1::ResumeRolloutResponse& response);
 
-  grpc::Status UndoRollout(Context* context, const v1::UndoRolloutRequest* request,
-                           v1::ApplyResponse* response) override;
-  grpc::Status ListOperatorLog(Context* context, const v1::ListOperatorLogRequest* request,
-                               v1::ListOperatorLogResponse* response) override;
+  absl::Status UndoRollout(const Context& context, const v1::UndoRolloutRequest& request,
+                           v1::ApplyResponse& response);
+  absl::Status ListOperatorLog(const Context& context, const v1::ListOperatorLogRequest& request,
+                               v1::ListOperatorLogResponse& response);
 
-  grpc::Status Audit(Context* context, const v1::AuditRequest* request,
-                     Writer<v1::AuditResponse>* writer) override;
-  grpc::Status VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
-                            Writer<v1::VerifyPolicyResponse>* writer) override;
-  grpc::Status ListEvents(Context* context, const v1::ListEventsRequest* request,
-                          Writer<v1::ListEventsResponse>* writer) override;
-  grpc::Status Backup(Context* context, const v1::BackupRequest* request,
-                      Writer<v1::BackupResponse>* writer) override;
+  absl::Status Audit(const Context& context, const v1::AuditRequest& request,
+                     Writer<v1::AuditResponse>& writer);
+  absl::Status VerifyPolicy(const Context& context, const v1::VerifyPolicyRequest& request,
+                            Writer<v1::VerifyPolicyResponse>& writer);
+  absl::Status ListEvents(const Context& context, const v1::ListEventsRequest& request,
+                          Writer<v1::ListEventsResponse>& writer);
+  absl::Status Backup(const Context& context, const v1::BackupRequest& request,
+                      Writer<v1::BackupResponse>& writer);
 
  private:
   // AskLoop(), VisitNodes() and ChangeInLoop(), with the caller's deadline.
@@ -183,8 +181,8 @@ class AdminService final : public v1::AdminService::Service {
   absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
                                 std::deque<v1::AddressInfo>& rows);
   absl::Status Describe(const Context& context, const ip::Address& address,
-                        v1::AddressInfo* response);
-  absl::Status Describe(const Context& context, const std::string& node, v1::NodeInfo* response);
+                        v1::AddressInfo& response);
+  absl::Status Describe(const Context& context, const std::string& node, v1::NodeInfo& response);
   // Judges `plan` against the present state; with `commit`, puts it into force.
   using PlanObjects =
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;
@@ -196,18 +194,7 @@ class AdminService final : public v1::AdminService::Service {
   const ServerSettings settings_;
   const About about_;
   const std::string store_path_;
-  FleetLoop& loop_;
-  Store& store_;
-  AuditJob& audit_;
-  EventRing& events_;
-  const os::Clock& clock_;
-  const os::Clock& time_of_day_;
-  TrafficBook& traffic_;
-  BudgetKeeper& budgets_;
-  HostResolver& resolver_;
-  Revocations& revocations_;
-  ClusterAuthority* const authority_;
-  OperatorLogKeys& operator_log_;
+  const Edges edges_;
 };
 
 }  // namespace spoke::ipam

@@ -14,7 +14,6 @@
 #include "ipam-server/store/backup_file.h"
 #include "lib/base/status.h"
 #include "lib/os/unique_fd.h"
-#include "lib/rpc/status.h"
 
 namespace spoke::ipam {
 namespace {
@@ -83,8 +82,8 @@ absl::Status AdminService::RecordCall(const Context& context, ChangeSummary& sum
   const absl::Status kept =
       Do(context, summary, [](ServerState&, RawRecords&) { return Effects(); });
   if (!absl::IsUnavailable(kept) && !absl::IsDeadlineExceeded(kept)) return kept;
-  ASSIGN_OR_RETURN(const Operator who, CallerOf(context, time_of_day_.Now()));
-  telemetry::Log& log = events_;
+  ASSIGN_OR_RETURN(const Operator who, CallerOf(context, edges_.time_of_day.Now()));
+  telemetry::Log& log = edges_.events;
   log.Warn("operator_record_not_stored", {{"who", who.name},
                                           {"role", NameOf(who.role)},
                                           {"from", who.from},
@@ -94,77 +93,74 @@ absl::Status AdminService::RecordCall(const Context& context, ChangeSummary& sum
   return absl::OkStatus();
 }
 
-grpc::Status AdminService::Audit(Context* context, const v1::AuditRequest* request,
-                                 Writer<v1::AuditResponse>* writer) {
-  if (request->repair()) {
+absl::Status AdminService::Audit(const Context& context, const v1::AuditRequest& request,
+                                 Writer<v1::AuditResponse>& writer) {
+  if (request.repair()) {
     // The record comes before: the repairs are the loop's own, one by one.
     ChangeSummary summary{.method = "Audit", .what = "begins to repair what differs"};
-    const absl::Status kept =
-        Do(*context, summary, [](ServerState&, RawRecords&) { return Effects(); });
-    if (!kept.ok()) return rpc::ToGrpc(kept);
+    RETURN_IF_ERROR(Do(context, summary, [](ServerState&, RawRecords&) { return Effects(); }));
   }
   uint64_t nodes = 0;
-  const auto report = audit_.Run(request->repair(), [&](uint64_t done, uint64_t total) {
-    nodes = total;
-    v1::AuditResponse progress;
-    progress.set_nodes_done(done);
-    progress.set_nodes_total(total);
-    if (!context->IsCancelled()) writer->Write(progress);
-  });
-  if (!report.ok()) return rpc::ToGrpc(report.status());
+  ASSIGN_OR_RETURN(const auto report,
+                   edges_.audit.Run(request.repair(), [&](uint64_t done, uint64_t total) {
+                     nodes = total;
+                     v1::AuditResponse progress;
+                     progress.set_nodes_done(done);
+                     progress.set_nodes_total(total);
+                     if (!context.IsCancelled()) writer.Write(progress);
+                   }));
   v1::AuditResponse last;
   last.set_nodes_done(nodes);
   last.set_nodes_total(nodes);
-  DescribeReport(*report, last);
-  const absl::Status asked = Ask(*context, [&](const FleetView& view) {
+  DescribeReport(report, last);
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
     const BreakerState& breaker = view.fleet.breaker.state();
     if (breaker.freeze) last.set_releases_frozen(breaker.freeze->reason);
-  });
-  if (!asked.ok()) return rpc::ToGrpc(asked);
-  writer->Write(last);
-  return grpc::Status::OK;
+  }));
+  writer.Write(last);
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::VerifyPolicy(Context* context, const v1::VerifyPolicyRequest* request,
-                                        Writer<v1::VerifyPolicyResponse>* writer) {
-  absl::StatusOr<ProbePlan> plan = absl::UnknownError("not planned");
-  std::vector<std::string> nodes(request->nodes().begin(), request->nodes().end());
-  absl::Status status = Ask(*context, [&](const FleetView& view) {
-    plan = PlanProbes(view.state.objects, *request);
-    for (const std::string& node : request->nodes()) {
+absl::Status AdminService::VerifyPolicy(const Context& context,
+                                        const v1::VerifyPolicyRequest& request,
+                                        Writer<v1::VerifyPolicyResponse>& writer) {
+  absl::StatusOr<ProbePlan> plan;
+  std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+    plan = PlanProbes(view.state.objects, request);
+    for (const std::string& node : request.nodes()) {
       if (FindByName(view.fleet.ledger, node) != nullptr || !plan.ok()) continue;
       plan = absl::NotFoundError(fmt::format("there is no node {}; see: spokectl node list", node));
     }
     if (!nodes.empty()) return;
     for (const auto& [key, session] : view.sessions) nodes.push_back(key.name);
     nodes = ChooseNodes(nodes);
-  });
-  status.Update(plan.status());
-  if (status.ok() && nodes.empty()) {
-    status = absl::FailedPreconditionError("no agent is connected that could try");
+  }));
+  RETURN_IF_ERROR(plan.status());
+  if (nodes.empty()) {
+    return absl::FailedPreconditionError("no agent is connected that could try");
   }
-  if (status.ok() && nodes.size() > kMaxProbedNodes) {
-    status = absl::InvalidArgumentError(
+  if (nodes.size() > kMaxProbedNodes) {
+    return absl::InvalidArgumentError(
         fmt::format("at most {} nodes can try at once", kMaxProbedNodes));
   }
-  if (!status.ok()) return rpc::ToGrpc(status);
   // Nodes are to speak to others on an operator's word.
   ChangeSummary summary{
       .method = "VerifyPolicy",
       .what = fmt::format("{} nodes try {} targets", nodes.size(), plan->targets.size())};
-  if (status = RecordCall(*context, summary); !status.ok()) return rpc::ToGrpc(status);
+  RETURN_IF_ERROR(RecordCall(context, summary));
   const node_api::ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
-  AskProbes(loop_, std::set<std::string>(nodes.begin(), nodes.end()), probes,
+  AskProbes(edges_.loop, std::set<std::string>(nodes.begin(), nodes.end()), probes,
             [&](const std::string& node, const absl::StatusOr<node_api::ProbeAnswer>& answer) {
-              if (!context->IsCancelled()) writer->Write(DescribeProbes(node, *plan, answer));
+              if (!context.IsCancelled()) writer.Write(DescribeProbes(node, *plan, answer));
             });
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
-grpc::Status AdminService::ListEvents(Context* context, const v1::ListEventsRequest* request,
-                                      Writer<v1::ListEventsResponse>* writer) {
+absl::Status AdminService::ListEvents(const Context& context, const v1::ListEventsRequest& request,
+                                      Writer<v1::ListEventsResponse>& writer) {
   uint64_t last = 0;
-  size_t limit = request->limit() == 0 ? 100 : request->limit();
+  size_t limit = request.limit() == 0 ? 100 : request.limit();
   const auto send = [&](const std::vector<LoggedEvent>& events) {
     v1::ListEventsResponse batch;
     for (const LoggedEvent& event : events) {
@@ -174,50 +170,50 @@ grpc::Status AdminService::ListEvents(Context* context, const v1::ListEventsRequ
       info.set_event(event.event);
       for (const auto& [key, value] : event.fields) (*info.mutable_fields())[key] = value;
       if (batch.events_size() < kEventsPerMessage) continue;
-      if (!writer->Write(batch)) return false;
+      if (!writer.Write(batch)) return false;
       batch.Clear();
     }
-    return batch.events_size() == 0 || writer->Write(batch);
+    return batch.events_size() == 0 || writer.Write(batch);
   };
   while (true) {
-    std::vector<LoggedEvent> events = events_.Since(last, EventRing::kKept);
+    std::vector<LoggedEvent> events = edges_.events.Since(last, EventRing::kKept);
     if (!events.empty()) last = events.back().number;
-    std::erase_if(events, [&](const auto& event) { return !IsAbout(event, request->node()); });
+    std::erase_if(events, [&](const auto& event) { return !IsAbout(event, request.node()); });
     if (events.size() > limit) {
       events.erase(events.begin(), events.end() - static_cast<ptrdiff_t>(limit));
     }
-    if (!send(events) || !request->follow()) return grpc::Status::OK;
+    if (!send(events) || !request.follow()) return absl::OkStatus();
     limit = EventRing::kKept;  // The request's limit was for the past only.
-    while (events_.Since(last, 1).empty()) {
-      if (context->IsCancelled()) return grpc::Status::OK;
-      events_.Await(last, kFollowPatience);
+    while (edges_.events.Since(last, 1).empty()) {
+      if (context.IsCancelled()) return absl::OkStatus();
+      edges_.events.Await(last, kFollowPatience);
     }
   }
 }
 
-grpc::Status AdminService::Backup(Context* context, const v1::BackupRequest*,
-                                  Writer<v1::BackupResponse>* writer) {
+absl::Status AdminService::Backup(const Context& context, const v1::BackupRequest&,
+                                  Writer<v1::BackupResponse>& writer) {
   // All that there is leaves the server. The record comes before: it lies in the copy too.
   ChangeSummary summary{.method = "Backup", .what = "takes a copy of the whole store"};
-  if (const absl::Status kept = RecordCall(*context, summary); !kept.ok()) return rpc::ToGrpc(kept);
+  RETURN_IF_ERROR(RecordCall(context, summary));
   const ScratchFile file(ScratchBackupPath(store_path_, absl::Now()));
-  const auto made = store_.Backup(file.path());
-  if (!made.ok()) return rpc::ToGrpc(base::Annotate(made.status(), "back up the store"));
+  const auto made = edges_.store.Backup(file.path());
+  if (!made.ok()) return base::Annotate(made.status(), "back up the store");
   const os::UniqueFd in(::open(file.path().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!in.valid()) return rpc::ToGrpc(base::ErrnoToStatus(errno, "open the backup"));
+  if (!in.valid()) return base::ErrnoToStatus(errno, "open the backup");
   v1::BackupResponse piece;
   piece.set_total(static_cast<uint64_t>(made->bytes));
   std::string buffer(kBackupPiece, '\0');
-  for (uint64_t offset = 0; !context->IsCancelled();) {
+  for (uint64_t offset = 0; !context.IsCancelled();) {
     const ssize_t got = ::read(in.get(), buffer.data(), buffer.size());
-    if (got < 0) return rpc::ToGrpc(base::ErrnoToStatus(errno, "read the backup"));
+    if (got < 0) return base::ErrnoToStatus(errno, "read the backup");
     if (got == 0) break;
     piece.set_data(buffer.data(), static_cast<size_t>(got));
     piece.set_offset(offset);
-    if (!writer->Write(piece)) break;
+    if (!writer.Write(piece)) break;
     offset += static_cast<uint64_t>(got);
   }
-  return grpc::Status::OK;
+  return absl::OkStatus();
 }
 
 }  // namespace spoke::ipam

@@ -1,7 +1,6 @@
 #include "ipam-server/admin/explain.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/targets.h"

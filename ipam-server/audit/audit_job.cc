@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "fmt/core.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "lib/base/status.h"
 
@@ -85,12 +84,7 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
 }  // namespace
 
 AuditJob::AuditJob(const Settings& settings, const Edges& edges)
-    : settings_(settings),
-      loop_(edges.loop),
-      cloud_(edges.cloud),
-      clock_(edges.clock),
-      log_(edges.log),
-      metrics_(edges.metrics) {}
+    : settings_(settings), edges_(edges) {}
 
 AuditJob::~AuditJob() {
   {
@@ -105,22 +99,23 @@ void AuditJob::Start() {
 }
 
 void AuditJob::Work() {
-  absl::Time next_audit = clock_.Now() + settings_.period;
+  absl::Time next_audit = edges_.clock.Now() + settings_.period;
   while (true) {
     {
       absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), cloud_.listing_period())) return;
+      if (mutex_.AwaitWithTimeout(absl::Condition(&stopped_), edges_.cloud.listing_period()))
+        return;
     }
     ListCloud();
-    if (settings_.period == absl::ZeroDuration() || clock_.Now() < next_audit) continue;
-    next_audit = clock_.Now() + settings_.period;
+    if (settings_.period == absl::ZeroDuration() || edges_.clock.Now() < next_audit) continue;
+    next_audit = edges_.clock.Now() + settings_.period;
     const auto report = Run(/*repair=*/false, [](uint64_t, uint64_t) {});
     if (!report.ok()) {
-      log_.Warn("audit_failed", {{"error", report.status()}});
+      edges_.log.Warn("audit_failed", {{"error", report.status()}});
     } else if (!report->differences.empty()) {
-      log_.Warn("audit_differences", {{"count", report->differences.size()},
-                                      {"first", NameOf(report->differences[0].kind)},
-                                      {"node", report->differences[0].node.name}});
+      edges_.log.Warn("audit_differences", {{"count", report->differences.size()},
+                                            {"first", NameOf(report->differences[0].kind)},
+                                            {"node", report->differences[0].node.name}});
     }
   }
 }
@@ -131,10 +126,10 @@ CloudListing AuditJob::AwaitListing() const {
     absl::Notification done;
     CloudListing listing = absl::UnavailableError("it is not there yet");
   };
-  const absl::Time begin = clock_.Now();
+  const absl::Time begin = edges_.clock.Now();
   // Shared with the cloud, whose listing may come after nobody waits for it any more.
   const auto awaited = std::make_shared<Awaited>();
-  cloud_.List([awaited](CloudListing listing) {
+  edges_.cloud.List([awaited](CloudListing listing) {
     awaited->listing = std::move(listing);
     awaited->done.Notify();
   });
@@ -142,8 +137,8 @@ CloudListing AuditJob::AwaitListing() const {
   if (awaited->done.WaitForNotificationWithTimeout(kMostListing)) {
     listing = std::move(awaited->listing);
   }
-  if (metrics_ != nullptr) {
-    metrics_->CountCloudCall(CloudCall::kList, listing.status(), clock_.Now() - begin);
+  if (edges_.metrics != nullptr) {
+    edges_.metrics->CountCloudCall(CloudCall::kList, listing.status(), edges_.clock.Now() - begin);
   }
   return listing;
 }
@@ -151,20 +146,21 @@ CloudListing AuditJob::AwaitListing() const {
 void AuditJob::ListCloud() {
   CloudListing listing = AwaitListing();
   if (!listing.ok()) {
-    log_.Warn("cloud_list_failed", {{"error", listing.status()}});
+    edges_.log.Warn("cloud_list_failed", {{"error", listing.status()}});
     return;
   }
-  loop_.PostListing(*std::move(listing),
-                    [this](const std::string& instance) { return cloud_.Covers(instance); });
+  edges_.loop.PostListing(*std::move(listing), [this](const std::string& instance) {
+    return edges_.cloud.Covers(instance);
+  });
 }
 
 absl::Status AuditJob::TakeSnapshot(const Progress& progress, AuditSnapshot& snapshot) {
-  RETURN_IF_ERROR(AskLoop(loop_, kLoopPatience, [&](const FleetView& view) {
+  RETURN_IF_ERROR(AskLoop(edges_.loop, kLoopPatience, [&](const FleetView& view) {
     snapshot.connected = view.sessions.size();
     for (const PoolEntry& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
   }));
   const auto visit = [&](const FleetView&, const NodeRecord& record) { snapshot.Add(record); };
-  return VisitNodes(loop_, kLoopPatience, visit, progress);
+  return VisitNodes(edges_.loop, kLoopPatience, visit, progress);
 }
 
 void AuditJob::CollectInventories(AuditSnapshot& snapshot) {
@@ -172,7 +168,7 @@ void AuditJob::CollectInventories(AuditSnapshot& snapshot) {
     absl::MutexLock lock(&mutex_);
     inventories_.clear();
   }
-  loop_.PostAskInventories([this](const NodeKey& key, node_api::Inventory inventory) {
+  edges_.loop.PostAskInventories([this](const NodeKey& key, node_api::Inventory inventory) {
     absl::MutexLock lock(&mutex_);
     inventories_.insert_or_assign(key, std::move(inventory));
   });
@@ -188,10 +184,10 @@ absl::StatusOr<AuditReport> AuditJob::Run(bool repair, const Progress& progress)
   absl::MutexLock lock(&one_at_a_time_);
   absl::StatusOr<AuditReport> report = RunOne(repair, progress);
   if (!report.ok()) {
-    if (metrics_ != nullptr) metrics_->CountAuditFailed();
+    if (edges_.metrics != nullptr) edges_.metrics->CountAuditFailed();
     return report;
   }
-  if (metrics_ != nullptr) Count(*report);
+  if (edges_.metrics != nullptr) Count(*report);
   absl::MutexLock publish(&mutex_);
   last_ = *report;
   return report;
@@ -208,18 +204,18 @@ void AuditJob::Count(const AuditReport& report) const {
       ++left[std::string(NameOf(report.differences[i].kind))];
     }
   }
-  metrics_->CountAudit(left, report.at);
-  metrics_->CountAuditRepairs(repairs);
+  edges_.metrics->CountAudit(left, report.at);
+  edges_.metrics->CountAuditRepairs(repairs);
 }
 
 absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progress) {
   AuditSnapshot snapshot;
   CloudListing listing = AwaitListing();
-  if (!listing.ok()) log_.Warn("cloud_list_failed", {{"error", listing.status()}});
+  if (!listing.ok()) edges_.log.Warn("cloud_list_failed", {{"error", listing.status()}});
   RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
   if (listing.ok()) snapshot.listing = *std::move(listing);
   CollectInventories(snapshot);
-  AuditReport report{.at = clock_.Now(), .agents_asked = snapshot.connected};
+  AuditReport report{.at = edges_.clock.Now(), .agents_asked = snapshot.connected};
   report.agents_silent =
       snapshot.connected - std::min<uint64_t>(snapshot.connected, snapshot.inventories.size());
   report.differences = Audit(snapshot.Finish(), settings_.policy, report.at);
@@ -246,21 +242,21 @@ absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference,
     if (assignment != nullptr) compared.assignment = *assignment;
   }
   bool repaired = false;
-  RETURN_IF_ERROR(
-      ChangeInLoop(loop_, kLoopPatience,
-                   [&repaired, difference, compared = std::move(compared), now = clock_.Now()](
-                       ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-                     std::optional<Effects> effects = Carry(state.fleet, difference, compared, now);
-                     repaired = effects.has_value();
-                     return repaired ? *std::move(effects) : Effects();
-                   }));
+  RETURN_IF_ERROR(ChangeInLoop(
+      edges_.loop, kLoopPatience,
+      [&repaired, difference, compared = std::move(compared), now = edges_.clock.Now()](
+          ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        std::optional<Effects> effects = Carry(state.fleet, difference, compared, now);
+        repaired = effects.has_value();
+        return repaired ? *std::move(effects) : Effects();
+      }));
   const std::initializer_list<telemetry::Field> fields = {{"kind", NameOf(difference.kind)},
                                                           {"node", difference.node.name},
                                                           {"repair", NameOf(difference.repair)}};
   if (repaired) {
-    log_.Info("audit_repaired", fields);
+    edges_.log.Info("audit_repaired", fields);
   } else {
-    log_.Info("audit_repair_skipped", fields);
+    edges_.log.Info("audit_repair_skipped", fields);
   }
   return repaired;
 }

@@ -77,11 +77,7 @@ class AuditJob {
   absl::StatusOr<bool> Repair(const AuditDifference& difference, const AuditSnapshot& snapshot);
 
   const Settings settings_;
-  FleetLoop& loop_;
-  Cloud& cloud_;
-  const os::Clock& clock_;
-  telemetry::Log& log_;
-  ServerMetrics* const metrics_;
+  const Edges edges_;
 
   absl::Mutex one_at_a_time_;
   AuditMemory memory_ ABSL_GUARDED_BY(one_at_a_time_);

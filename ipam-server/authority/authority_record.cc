@@ -1,7 +1,5 @@
 #include "ipam-server/authority/authority_record.h"
 
-#include <utility>
-
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/authority.pb.h"

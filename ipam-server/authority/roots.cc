@@ -1,7 +1,6 @@
 #include "ipam-server/authority/roots.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/format.h"
 

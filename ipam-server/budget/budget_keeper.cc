@@ -1,7 +1,5 @@
 #include "ipam-server/budget/budget_keeper.h"
 
-#include <utility>
-
 namespace spoke::ipam {
 
 void BudgetKeeper::Start(AgentLink& agents, telemetry::Log& log) {

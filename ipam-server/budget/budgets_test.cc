@@ -1,5 +1,4 @@
 // Budgets end to end: agents over gRPC, the policy that an operator applies, and what is shown.
-#include <algorithm>
 #include <memory>
 
 #include "gmock/gmock.h"

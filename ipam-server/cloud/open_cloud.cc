@@ -2,7 +2,6 @@
 
 #include <sys/random.h>
 
-#include <cstdint>
 #include <utility>
 
 #include "ipam-server/cloud/azure/azure_cloud.h"

@@ -1,7 +1,5 @@
 #include "ipam-server/enroll/enroll_service.h"
 
-#include <utility>
-
 #include "fmt/core.h"
 #include "ipam-server/enroll/node_identity.h"
 #include "ipam-server/enroll/renewal_decision.h"

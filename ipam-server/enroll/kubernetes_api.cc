@@ -1,7 +1,5 @@
 #include "ipam-server/enroll/kubernetes_api.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "fmt/core.h"

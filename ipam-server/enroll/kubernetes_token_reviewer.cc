@@ -1,7 +1,5 @@
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
 
-#include <utility>
-
 #include "fmt/core.h"
 #include "ipam-server/enroll/review_json.h"
 #include "lib/base/dns_name.h"

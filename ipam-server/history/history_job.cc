@@ -1,7 +1,5 @@
 #include "ipam-server/history/history_job.h"
 
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "ipam-server/history/history_codec.h"

@@ -1,12 +1,10 @@
 #include "ipam-server/history/history_query.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "fmt/core.h"
-#include "ipam-server/history/history.h"
 #include "ipam-server/history/history_codec.h"
 #include "lib/base/status.h"
 

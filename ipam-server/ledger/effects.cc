@@ -1,7 +1,6 @@
 #include "ipam-server/ledger/effects.h"
 
 #include <iterator>
-#include <utility>
 
 namespace spoke::ipam {
 

@@ -1,7 +1,6 @@
 #include "ipam-server/ledger/recovery.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/core.h"
 

@@ -3,9 +3,7 @@
 #include "ipam-server/loop/fleet_loop.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "fmt/core.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -26,42 +24,30 @@ constexpr absl::Duration kReloadTick = absl::Milliseconds(5);
 
 FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges)
     : settings_(std::move(settings)),
-      store_(edges.store),
-      agents_(edges.agents),
-      cloud_(edges.cloud),
-      mailbox_(edges.mailbox),
-      clock_(edges.clock),
-      log_(edges.log),
-      metrics_(edges.metrics),
-      witness_(edges.witness),
-      background_(edges.background),
-      heartbeat_(edges.heartbeat),
-      on_objects_(edges.on_objects),
-      on_node_gone_(edges.on_node_gone),
-      on_writable_(edges.on_writable),
+      edges_(edges),
       state_(std::move(loaded.state)),
       writer_(edges.store),
       last_tick_(edges.clock.Now()) {
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
   nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
-  if (witness_ != nullptr) state_.recovery.Begin(witness_->found(), edges.clock.Now());
+  if (edges_.witness != nullptr) state_.recovery.Begin(edges_.witness->found(), edges.clock.Now());
   if (!state_.recovery.open()) state_.fleet.hold.active = true;
   TellRecovery();
 }
 
 void FleetLoop::PostHello(SessionId session, node_api::Hello hello, bool instance_proved) {
-  mailbox_.Post(HelloEvent{session, std::move(hello), instance_proved});
+  edges_.mailbox.Post(HelloEvent{session, std::move(hello), instance_proved});
 }
 void FleetLoop::PostListing(std::vector<NicAddresses> nics,
                             std::function<bool(const std::string& instance)> covers) {
-  mailbox_.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
+  edges_.mailbox.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
 }
 void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
-  mailbox_.Post(QueryEvent{std::move(query)});
+  edges_.mailbox.Post(QueryEvent{std::move(query)});
 }
 void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, RawRecords&)> change,
                            std::function<void(const absl::Status&)> done) {
-  mailbox_.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
+  edges_.mailbox.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
 }
 
 void FleetLoop::Run() {
@@ -73,7 +59,7 @@ void FleetLoop::Run() {
   TellObjects();
   while (RunOnce(absl::Seconds(1))) {
   }
-  RememberMark(clock_.Now(), /*at_once=*/true);
+  RememberMark(edges_.clock.Now(), /*at_once=*/true);
 }
 
 // Returns how long there is nothing to do, if nobody says anything.
@@ -88,13 +74,14 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
 }
 
 bool FleetLoop::RunOnce(absl::Duration wait) {
-  auto taken = mailbox_.Take(Patience(wait), {.agents = writable_,
-                                              .hellos = plan_waiting_.size() < kMostWaitingForPlan,
-                                              .queries = reloading_ == nullptr,
-                                              .work = kWorkPerTurn});
+  auto taken =
+      edges_.mailbox.Take(Patience(wait), {.agents = writable_,
+                                           .hellos = plan_waiting_.size() < kMostWaitingForPlan,
+                                           .queries = reloading_ == nullptr,
+                                           .work = kWorkPerTurn});
   if (!taken) return false;
-  if (heartbeat_ != nullptr) heartbeat_->Beat();
-  Batch batch{.now = clock_.Now()};
+  if (edges_.heartbeat != nullptr) edges_.heartbeat->Beat();
+  Batch batch{.now = edges_.clock.Now()};
   FinishReload();
   if (!writable_) TryToRecover(batch);
   HandleChanges(batch);
@@ -107,19 +94,20 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   probes_.Expire(batch.now);
   trials_.Expire(batch.now);
   Commit(batch);
-  if (metrics_ != nullptr) {
-    publisher_.Step({state_, sessions_, mailbox_, store_, writable_}, batch.now, *metrics_);
-    metrics_->CountTurn(clock_.Now() - batch.now);
+  if (edges_.metrics != nullptr) {
+    publisher_.Step({state_, sessions_, edges_.mailbox, edges_.store, writable_}, batch.now,
+                    *edges_.metrics);
+    edges_.metrics->CountTurn(edges_.clock.Now() - batch.now);
   }
   return true;
 }
 
 void FleetLoop::HandleChanges(Batch& batch) {
   do {
-    auto event = mailbox_.NextChange();
+    auto event = edges_.mailbox.NextChange();
     if (!event) return;
     std::visit([&](auto& e) { Handle(std::move(e), batch); }, *event);
-  } while (clock_.Now() - batch.now < kOperatorTime);
+  } while (edges_.clock.Now() - batch.now < kOperatorTime);
 }
 
 void FleetLoop::RememberCounters(absl::Time now) {
@@ -141,12 +129,12 @@ LoopRates FleetLoop::Rates(absl::Time now) const {
 }
 
 void FleetLoop::Commit(Batch& batch) {
-  const absl::Time begin = clock_.Now();
+  const absl::Time begin = edges_.clock.Now();
   const RecoveryState next = state_.recovery.Next();
   const auto stored = writer_.Commit({batch.effects, batch.raw, state_.fleet, next}, batch.now);
   const bool empty = stored.ok() && *stored == 0;
-  if (metrics_ != nullptr && !empty) {
-    metrics_->CountCommit(stored.status(), stored.value_or(0), clock_.Now() - begin);
+  if (edges_.metrics != nullptr && !empty) {
+    edges_.metrics->CountCommit(stored.status(), stored.value_or(0), edges_.clock.Now() - begin);
   }
   if (!stored.ok()) {
     Fail(stored.status(), batch);
@@ -163,14 +151,14 @@ void FleetLoop::Commit(Batch& batch) {
 }
 
 void FleetLoop::CountEffects(const Effects& effects) const {
-  if (metrics_ == nullptr) return;
-  for (const absl::Duration took : effects.attach_times) metrics_->CountAttached(took);
+  if (edges_.metrics == nullptr) return;
+  for (const absl::Duration took : effects.attach_times) edges_.metrics->CountAttached(took);
 }
 
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
   TellNodesGone(batch.effects);  // It comes before one that is back after all is welcomed.
-  for (auto& [session, answer] : batch.answers) agents_.Send(session, std::move(answer));
+  for (auto& [session, answer] : batch.answers) edges_.agents.Send(session, std::move(answer));
   if (!state_.recovery.open()) {
     // Nobody is told, asked for, or given anything from a store that may be old.
     batch.effects.resend.clear();
@@ -192,19 +180,20 @@ void FleetLoop::CarryOut(Batch& batch) {
     const NodeRecord* record = state_.fleet.ledger.Find(key);
     if (session == sessions_.end() || record == nullptr) continue;
     node_api::DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
-    if (witness_ != nullptr) {
+    if (edges_.witness != nullptr) {
       if (token_.empty()) {
-        token_ = witness_->Sign(state_.recovery.Mark(nodes_with_addresses_));
+        token_ = edges_.witness->Sign(state_.recovery.Mark(nodes_with_addresses_));
       }
       next.store_token = token_;
     }
-    agents_.Send(session->second.id, std::move(next));
+    edges_.agents.Send(session->second.id, std::move(next));
   }
   for (auto& [key, ranges] : batch.effects.reclaim) AskToReclaim(key, std::move(ranges));
   for (auto& [key, ends] : batch.effects.end_assignments) {
     const auto session = sessions_.find(key);
     if (session == sessions_.end()) continue;
-    for (node_api::EndAssignment& end : ends) agents_.Send(session->second.id, std::move(end));
+    for (node_api::EndAssignment& end : ends)
+      edges_.agents.Send(session->second.id, std::move(end));
   }
   for (const NodeKey& key : batch.answered) {
     const auto session = sessions_.find(key);
@@ -218,7 +207,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   SendForecasts(batch.now);
   SpreadPolicy();
   TellObjects();
-  for (const SessionId session : batch.read_next) agents_.ReadNext(session);
+  for (const SessionId session : batch.read_next) edges_.agents.ReadNext(session);
   LogFindings(batch.effects.findings);
   TellRecovery();
   TellDoubled();
@@ -231,12 +220,12 @@ void FleetLoop::CarryOut(Batch& batch) {
 // Answers the queries that wait by now, as long as there is time: what they see is stored. They
 // wait while the store is read anew, since memory may be ahead of it.
 void FleetLoop::Answer(const Batch& batch) {
-  const absl::Time begin = clock_.Now();
+  const absl::Time begin = edges_.clock.Now();
   while (reloading_ == nullptr) {
-    const auto event = mailbox_.NextQuery();
+    const auto event = edges_.mailbox.NextQuery();
     if (!event) return;
     event->query(View(batch.now));
-    if (clock_.Now() - begin >= kOperatorTime) return;
+    if (edges_.clock.Now() - begin >= kOperatorTime) return;
   }
 }
 
@@ -260,25 +249,27 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
   });
   if (ranges.empty()) return;
   session.reclaim_pending = ++session.last_request;
-  if (metrics_ != nullptr) metrics_->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
-  agents_.Send(session.id, node_api::ReclaimRequest{session.reclaim_pending, std::move(ranges)});
+  if (edges_.metrics != nullptr)
+    edges_.metrics->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
+  edges_.agents.Send(session.id,
+                     node_api::ReclaimRequest{session.reclaim_pending, std::move(ranges)});
 }
 
 // --- What is told to others of this program. ---
 
 void FleetLoop::TellObjects() {
-  if (!on_objects_ || objects_told_ == state_.objects.version()) return;
+  if (!edges_.on_objects || objects_told_ == state_.objects.version()) return;
   objects_told_ = state_.objects.version();
-  on_objects_(state_.objects);
+  edges_.on_objects(state_.objects);
 }
 
 // A machine that has another key now holds nothing under the one before.
 void FleetLoop::TellNodesGone(const Effects& effects) const {
-  if (!on_node_gone_) return;
+  if (!edges_.on_node_gone) return;
   for (const Finding& finding : effects.findings) {
-    if (finding.kind == Finding::Kind::kGone) on_node_gone_(finding.node);
+    if (finding.kind == Finding::Kind::kGone) edges_.on_node_gone(finding.node);
   }
-  for (const auto& [former, present] : effects.renamed) on_node_gone_(former);
+  for (const auto& [former, present] : effects.renamed) edges_.on_node_gone(former);
 }
 
 void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
@@ -286,7 +277,7 @@ void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
   if (text.empty()) {
     if (it == problems_by_topic_.end()) return;
     problems_by_topic_.erase(it);
-    log_.Info("problem_over", {{"topic", topic}});
+    edges_.log.Info("problem_over", {{"topic", topic}});
   } else if (it != problems_by_topic_.end() && it->second == text) {
     return;
   } else {
@@ -302,7 +293,8 @@ FleetView FleetLoop::View(absl::Time now) {
     for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
     problems_listed_ = true;
   }
-  return {state_, state_.fleet, sessions_, problems_, cloud_retries_, cloud_, Rates(now), now};
+  return {state_,         state_.fleet, sessions_,  problems_,
+          cloud_retries_, edges_.cloud, Rates(now), now};
 }
 
 const NodeKey* FleetLoop::NodeOf(SessionId session) const {

@@ -113,10 +113,10 @@ class FleetLoop {
   FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& edges);
 
   void PostHello(SessionId session, node_api::Hello hello, bool instance_proved = false);
-  void PostFromAgent(AgentEvent event) { mailbox_.Post(std::move(event)); }
+  void PostFromAgent(AgentEvent event) { edges_.mailbox.Post(std::move(event)); }
   // `refused`: why the session was ended, when that was for what its agent said; else empty.
   void PostClosed(SessionId session, std::string refused = "") {
-    mailbox_.PostClosed(session, std::move(refused));
+    edges_.mailbox.PostClosed(session, std::move(refused));
   }
   void PostListing(std::vector<NicAddresses> nics,
                    std::function<bool(const std::string& instance)> covers);
@@ -129,7 +129,7 @@ class FleetLoop {
   // Asks all connected agents what they hold. `on_inventory` is called on the loop's thread with
   // each answer, until the next call.
   void PostAskInventories(InventorySink on_inventory) {
-    mailbox_.Post(AgentEvent(AskInventoriesEvent{std::move(on_inventory)}));
+    edges_.mailbox.Post(AgentEvent(AskInventoriesEvent{std::move(on_inventory)}));
   }
   // Asks the agent of `node` how the last ADDs of the pod went. `done` is called once, on the
   // loop's thread. Errors: kNotFound (no such node), kFailedPrecondition (its agent is away),
@@ -145,12 +145,12 @@ class FleetLoop {
 
   // Serves until Stop().
   void Run();
-  void Stop() { mailbox_.Stop(); }
+  void Stop() { edges_.mailbox.Stop(); }
 
   // Waits up to `wait` for events, then handles all there are. False after Stop().
   bool RunOnce(absl::Duration wait);
 
-  const Mailbox& mailbox() const { return mailbox_; }
+  const Mailbox& mailbox() const { return edges_.mailbox; }
 
  private:
   // A listing of the cloud's, of which some NICs are compared in each turn.
@@ -253,19 +253,7 @@ class FleetLoop {
   Session* TouchSession(SessionId session, Batch& batch);
 
   const ServerSettings settings_;
-  Store& store_;
-  AgentLink& agents_;
-  Cloud& cloud_;
-  Mailbox& mailbox_;
-  const os::Clock& clock_;
-  telemetry::Log& log_;
-  ServerMetrics* const metrics_;
-  const StoreWitness* const witness_;
-  Background* const background_;
-  os::Heartbeat* const heartbeat_;
-  const std::function<void(const ObjectSet&)> on_objects_;
-  const std::function<void(const NodeKey&)> on_node_gone_;
-  const std::function<void(const absl::Status&)> on_writable_;
+  const Edges edges_;
 
   // The state owned by the loop's thread.
   ServerState state_;

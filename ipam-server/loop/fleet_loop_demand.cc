@@ -80,7 +80,7 @@ void FleetLoop::SendForecast(const NodeKey& node, Session& session, absl::Time n
       forecast.reason != session.forecast.reason) {
     session.forecast = forecast;
     session.forecast_ends = ends;
-    agents_.Send(session.id, std::move(forecast));
+    edges_.agents.Send(session.id, std::move(forecast));
   }
   session.forecast_looked = now;
   PlanForecast(node, session);
@@ -88,7 +88,7 @@ void FleetLoop::SendForecast(const NodeKey& node, Session& session, absl::Time n
 
 CloudStanding FleetLoop::StandingOf(const NodeKey& node) const {
   CloudStanding standing;
-  if (const auto forecast = cloud_.ForecastOf(node)) {
+  if (const auto forecast = edges_.cloud.ForecastOf(node)) {
     standing.eta = forecast->eta;
     standing.waits_for = forecast->waits_for;
   }
@@ -103,7 +103,8 @@ CloudStanding FleetLoop::StandingOf(const NodeKey& node) const {
 
 void FleetLoop::PostAskTraces(const std::string& node, const std::string& pod_namespace,
                               const std::string& pod_name, TracesDone done) {
-  mailbox_.Post(OperatorEvent(AskTracesEvent{node, pod_namespace, pod_name, std::move(done)}));
+  edges_.mailbox.Post(
+      OperatorEvent(AskTracesEvent{node, pod_namespace, pod_name, std::move(done)}));
 }
 
 void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
@@ -123,8 +124,8 @@ void FleetLoop::Handle(AskTracesEvent event, Batch& batch) {
   }
   const uint64_t id = ++session->second.last_request;
   traces_.Add(session->second.id, id, std::move(event.done), event.node, batch.now, kTracePatience);
-  agents_.Send(session->second.id,
-               node_api::AttachTracesRequest{id, event.pod_namespace, event.pod_name});
+  edges_.agents.Send(session->second.id,
+                     node_api::AttachTracesRequest{id, event.pod_namespace, event.pod_name});
 }
 
 void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
@@ -136,7 +137,7 @@ void FleetLoop::Handle(AttachTracesEvent event, Batch& batch) {
 
 void FleetLoop::PostAskProbe(const std::string& node, node_api::ProbeRequest request,
                              ProbeDone done) {
-  mailbox_.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
+  edges_.mailbox.Post(OperatorEvent(AskProbeEvent{node, std::move(request), std::move(done)}));
 }
 
 absl::StatusOr<Session*> FleetLoop::SessionToAsk(const std::string& node) {
@@ -159,7 +160,7 @@ void FleetLoop::Handle(AskProbeEvent event, Batch& batch) {
   // The agent may have to wait for another one's probes.
   probes_.Add((*session)->id, event.request.id, std::move(event.done), event.node, batch.now,
               2 * event.request.timeout + kTracePatience);
-  agents_.Send((*session)->id, std::move(event.request));
+  edges_.agents.Send((*session)->id, std::move(event.request));
 }
 
 void FleetLoop::Handle(ProbeAnswerEvent event, Batch& batch) {
@@ -171,7 +172,7 @@ void FleetLoop::Handle(ProbeAnswerEvent event, Batch& batch) {
 
 void FleetLoop::PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy,
                              TrialDone done) {
-  mailbox_.Post(OperatorEvent(AskTrialEvent{node, std::move(policy), std::move(done)}));
+  edges_.mailbox.Post(OperatorEvent(AskTrialEvent{node, std::move(policy), std::move(done)}));
 }
 
 void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
@@ -182,7 +183,7 @@ void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
   }
   const uint64_t id = ++(*session)->last_request;
   trials_.Add((*session)->id, id, std::move(event.done), event.node, batch.now, kTrialPatience);
-  agents_.Send((*session)->id, BundleTrial{id, std::move(event.policy)});
+  edges_.agents.Send((*session)->id, BundleTrial{id, std::move(event.policy)});
 }
 
 void FleetLoop::Handle(PolicyTrialEvent event, Batch& batch) {

@@ -23,7 +23,7 @@ constexpr size_t kDoubledShown = 8;
 
 void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   if (IsRefused(event, batch) || IsNotItself(event, batch)) return;
-  if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kAdmitted);
+  if (edges_.metrics != nullptr) edges_.metrics->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = KeyOf(event.hello);
   batch.effects.Merge(OnHello(state_.fleet, event.hello, batch.now, event.instance_proved));
   std::string warning = EndOlderSessions(key, batch.now);
@@ -47,10 +47,10 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
     state_.recovery.OnSpoken(key);
   }
   batch.read_next.push_back(event.session);
-  log_.Info("agent_connected", {{"node", key.name},
-                                {"vm", key.vm_id},
-                                {"version", event.hello.node.agent_version},
-                                {"in_use", event.hello.in_use.size()}});
+  edges_.log.Info("agent_connected", {{"node", key.name},
+                                      {"vm", key.vm_id},
+                                      {"version", event.hello.node.agent_version},
+                                      {"in_use", event.hello.in_use.size()}});
 }
 
 // The session of an agent that has just said something; nullptr: it is over.
@@ -68,9 +68,9 @@ void FleetLoop::Handle(ReportEvent event, Batch& batch) {
   counters_.assignments += event.report.in_use.size();
   counters_.releases += event.report.released.size();
   Effects effects = OnReport(state_.fleet, *NodeOf(event.session), event.report, batch.now);
-  if (metrics_ != nullptr) {
-    metrics_->CountReport(event.report.in_use.size(), event.report.released.size());
-    if (!effects.Stores()) metrics_->CountStale();
+  if (edges_.metrics != nullptr) {
+    edges_.metrics->CountReport(event.report.in_use.size(), event.report.released.size());
+    if (!effects.Stores()) edges_.metrics->CountStale();
   }
   batch.effects.Merge(std::move(effects));
   batch.answers.emplace_back(event.session, node_api::ReportAck{.sequence = event.report.sequence});
@@ -89,9 +89,9 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
   batch.answered.push_back(*NodeOf(event.session));
-  if (metrics_ != nullptr) {
-    metrics_->CountReclaim(ReclaimOutcome::kAgreed, event.answer.agreed.size());
-    metrics_->CountReclaim(ReclaimOutcome::kDenied, event.answer.denied.size());
+  if (edges_.metrics != nullptr) {
+    edges_.metrics->CountReclaim(ReclaimOutcome::kAgreed, event.answer.agreed.size());
+    edges_.metrics->CountReclaim(ReclaimOutcome::kDenied, event.answer.denied.size());
   }
   batch.effects.Merge(
       OnReclaimAnswer(state_.fleet, *NodeOf(event.session), event.answer, batch.now));
@@ -105,9 +105,10 @@ void FleetLoop::Handle(PolicyAckEvent event, Batch& batch) {
     const std::string& node = NodeOf(event.session)->name;
     const uint64_t version = ack.version;
     if (ack.held) {
-      log_.Warn("policy_held", {{"node", node}, {"version", version}, {"error", ack.error}});
+      edges_.log.Warn("policy_held", {{"node", node}, {"version", version}, {"error", ack.error}});
     } else {
-      log_.Warn("policy_refused", {{"node", node}, {"version", version}, {"error", ack.error}});
+      edges_.log.Warn("policy_refused",
+                      {{"node", node}, {"version", version}, {"error", ack.error}});
     }
   }
   session->policy_error = std::move(ack.error);
@@ -133,7 +134,7 @@ void FleetLoop::Handle(InventoryEvent event, Batch& batch) {
 void FleetLoop::Handle(AskInventoriesEvent event, Batch& /*batch*/) {
   on_inventory_ = std::move(event.on_inventory);
   for (auto& [key, session] : sessions_) {
-    agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
+    edges_.agents.Send(session.id, node_api::InventoryRequest{++session.last_request});
   }
 }
 
@@ -145,23 +146,25 @@ void FleetLoop::Handle(ConflictEvent event, Batch& batch) {
 }
 
 void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
-  if (!event.refused.empty()) log_.Warn("agent_refused", {{"error", event.refused}});
+  if (!event.refused.empty()) edges_.log.Warn("agent_refused", {{"error", event.refused}});
   const auto it = nodes_by_session_.find(event.session);
   if (it == nodes_by_session_.end()) return;
-  log_.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
+  edges_.log.Info("agent_disconnected", {{"node", it->second.name}, {"vm", it->second.vm_id}});
   EndSession(event.session, NodeKey(it->second), absl::UnavailableError("the connection ended"));
 }
 
 void FleetLoop::Handle(CloudEvent event, Batch& batch) {
   const std::string topic = "cloud " + event.node.name;
-  if (const auto asked = cloud_asked_.extract(event.node); metrics_ != nullptr && !asked.empty()) {
-    metrics_->CountCloudCall(CloudCall::kApply, event.result.status(), batch.now - asked.mapped());
+  if (const auto asked = cloud_asked_.extract(event.node);
+      edges_.metrics != nullptr && !asked.empty()) {
+    edges_.metrics->CountCloudCall(CloudCall::kApply, event.result.status(),
+                                   batch.now - asked.mapped());
   }
   if (!event.result.ok()) {
     cloud_retries_[event.node] = batch.now + kCloudRetryDelay;
     if (!problems_by_topic_.contains(topic)) {
-      log_.Warn("cloud_apply_failed",
-                {{"node", event.node.name}, {"error", event.result.status()}});
+      edges_.log.Warn("cloud_apply_failed",
+                      {{"node", event.node.name}, {"error", event.result.status()}});
     }
     SetProblem(topic, fmt::format("attaching addresses to node {} fails: {}", event.node.name,
                                   base::MessageOf(event.result.status())));
@@ -212,7 +215,7 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
   std::optional<uint32_t> limit;
   if (state_.cuts_accepted != bundle->version) limit = settings_.max_cut_permille;
   session.policy_limited = limit.has_value();
-  agents_.Send(
+  edges_.agents.Send(
       session.id,
       BundleUpdate{.from = std::move(known), .to = std::move(bundle), .max_cut_permille = limit});
 }
@@ -220,10 +223,10 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
 void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const auto write = [&](telemetry::Level level, std::string_view event) {
-      log_.Write(level, event,
-                 {{"node", finding.node.name},
-                  {"address", finding.address.ToString()},
-                  {"detail", finding.detail}});
+      edges_.log.Write(level, event,
+                       {{"node", finding.node.name},
+                        {"address", finding.address.ToString()},
+                        {"detail", finding.detail}});
     };
     switch (finding.kind) {
       case Finding::Kind::kAdopted:

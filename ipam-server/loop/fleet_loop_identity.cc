@@ -1,6 +1,5 @@
 // Who agents are: those that are not the node they say, and several that say the same.
 #include <string>
-#include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/hello.h"
@@ -33,11 +32,12 @@ bool FleetLoop::IsNotItself(const HelloEvent& event, Batch& batch) {
     not_themselves_[key.name] = {batch.now, std::string(base::MessageOf(may))};
   }
   if (!known) {
-    log_.Error("node_identity_refused", {{"node", key.name}, {"vm", key.vm_id}, {"error", may}});
+    edges_.log.Error("node_identity_refused",
+                     {{"node", key.name}, {"vm", key.vm_id}, {"error", may}});
   }
   HoldClaims(state_.fleet, event.hello, batch.effects, batch.now);
-  if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
-  agents_.Close(event.session, may);
+  if (edges_.metrics != nullptr) edges_.metrics->CountHello(HelloOutcome::kRefused);
+  edges_.agents.Close(event.session, may);
   return true;
 }
 
@@ -52,14 +52,15 @@ std::string FleetLoop::EndOlderSessions(const NodeKey& newer, absl::Time now) {
     const NodeKey older = it->first;
     const SessionId id = it->second.id;
     const std::string boot = it->second.boot_id;
-    log_.Warn("session_replaced", {{"node", older.name}, {"vm", older.vm_id}, {"boot", boot}});
-    if (metrics_ != nullptr) metrics_->CountSessionReplaced();
+    edges_.log.Warn("session_replaced",
+                    {{"node", older.name}, {"vm", older.vm_id}, {"boot", boot}});
+    if (edges_.metrics != nullptr) edges_.metrics->CountSessionReplaced();
     const absl::Status why = absl::AbortedError(fmt::format(
         "an agent has connected as node {}, VM {}: if this one, of VM {}, still runs, two machines "
         "use one identity",
         newer.name, newer.vm_id, older.vm_id));
     EndSession(id, older, why);
-    agents_.Close(id, why);
+    edges_.agents.Close(id, why);
     replaced_[older.name].push_back(now);
     warning = fmt::format(
         "a session of this node, of VM {} and boot {}, was open and is closed: if that agent still "

@@ -1,6 +1,5 @@
 // While the store may be older than what nodes were told: see ledger/recovery.h.
 #include <string>
-#include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
@@ -17,14 +16,14 @@ constexpr absl::Duration kMarkPeriod = absl::Seconds(1);
 
 // A mark that cannot be written only makes the next start ask nodes.
 void FleetLoop::RememberMark(absl::Time now, bool at_once) {
-  if (witness_ == nullptr || !state_.recovery.open()) return;
+  if (edges_.witness == nullptr || !state_.recovery.open()) return;
   if (state_.recovery.state().epoch == epoch_remembered_) return;
   const absl::Duration passed = now - mark_remembered_;
   if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
   mark_remembered_ = now;
   nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
   epoch_remembered_ = state_.recovery.state().epoch;
-  const absl::Status status = witness_->Remember(state_.recovery.Mark(nodes_with_addresses_));
+  const absl::Status status = edges_.witness->Remember(state_.recovery.Mark(nodes_with_addresses_));
   SetProblem("mark", status.ok() ? std::string()
                                  : fmt::format("the mark beside the store cannot be written: {}",
                                                base::MessageOf(status)));
@@ -34,8 +33,8 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
 bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
   const node_api::Hello& hello = event.hello;
   Recovery& recovery = state_.recovery;
-  if (witness_ == nullptr || hello.store_token.empty()) return false;
-  const absl::StatusOr<StoreMark> shown = witness_->Verify(hello.store_token);
+  if (edges_.witness == nullptr || hello.store_token.empty()) return false;
+  const absl::StatusOr<StoreMark> shown = edges_.witness->Verify(hello.store_token);
   if (shown.ok()) {
     recovery.Accept(hello.node.node_name);
     if (recovery.OnMark(*shown, batch.now)) BeginRecovery(batch);
@@ -47,14 +46,15 @@ bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
     return false;
   }
   if (!known) {
-    log_.Error("node_token_refused", {{"node", hello.node.node_name}, {"error", shown.status()}});
+    edges_.log.Error("node_token_refused",
+                     {{"node", hello.node.node_name}, {"error", shown.status()}});
   }
   HoldClaims(state_.fleet, hello, batch.effects, batch.now);
-  if (metrics_ != nullptr) metrics_->CountHello(HelloOutcome::kRefused);
-  agents_.Close(event.session,
-                absl::FailedPreconditionError(
-                    fmt::format("the server cannot verify what this node was told of its store: {}",
-                                base::MessageOf(shown.status()))));
+  if (edges_.metrics != nullptr) edges_.metrics->CountHello(HelloOutcome::kRefused);
+  edges_.agents.Close(event.session,
+                      absl::FailedPreconditionError(fmt::format(
+                          "the server cannot verify what this node was told of its store: {}",
+                          base::MessageOf(shown.status()))));
   return true;
 }
 
@@ -80,11 +80,11 @@ void FleetLoop::TellRecovery() {
   const Recovery& recovery = state_.recovery;
   const bool under_way = problems_by_topic_.contains("recovery");
   if (under_way == recovery.open()) {
-    if (metrics_ != nullptr) metrics_->SetRecovery(!recovery.open());
+    if (edges_.metrics != nullptr) edges_.metrics->SetRecovery(!recovery.open());
     if (recovery.open()) {
-      log_.Info("recovery_over", {{"nodes", recovery.spoken().size()}});
+      edges_.log.Info("recovery_over", {{"nodes", recovery.spoken().size()}});
     } else {
-      log_.Error("recovery_began", {{"reason", recovery.Reason()}});
+      edges_.log.Error("recovery_began", {{"reason", recovery.Reason()}});
     }
   }
   SetProblem("recovery",
@@ -108,11 +108,11 @@ void FleetLoop::GreetAnew(const NodeKey& node, const std::string& reason) {
   const SessionId id = session->second.id;
   const absl::Status why = absl::AbortedError(reason);
   EndSession(id, NodeKey(node), why);
-  agents_.Close(id, why);
+  edges_.agents.Close(id, why);
 }
 
 void FleetLoop::BeginCloud() {
-  const absl::Status begun = cloud_.Begin(AllNics(state_.fleet));
+  const absl::Status begun = edges_.cloud.Begin(AllNics(state_.fleet));
   cloud_begun_ = begun.ok();
   SetProblem("cloud", begun.ok()
                           ? std::string()

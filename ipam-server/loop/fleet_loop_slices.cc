@@ -60,7 +60,7 @@ void FleetLoop::KeepTime(Batch& batch) {
   PlanSome(batch);
   TellIdentities(batch.now);
   RememberCounters(batch.now);
-  const absl::Duration set = clock_.SetAhead();
+  const absl::Duration set = edges_.clock.SetAhead();
   SetProblem("clock",
              absl::AbsDuration(set) < kClockTolerance
                  ? std::string()
@@ -118,7 +118,7 @@ void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
       std::any_of(record->configurations.begin(), record->configurations.end(),
                   [](const auto& e) { return e.second.state != AddressState::kAttached; });
   if (!waits && !on_its_way) return;
-  if (!cloud_.ForecastOf(key)) batch.effects.attach.insert(key);
+  if (!edges_.cloud.ForecastOf(key)) batch.effects.attach.insert(key);
 }
 
 // --- What the cloud lists. ---
@@ -166,8 +166,8 @@ void FleetLoop::RequestSome() {
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());
-    cloud_asked_.try_emplace(next.value(), clock_.Now());
-    cloud_.Request(std::move(request));
+    cloud_asked_.try_emplace(next.value(), edges_.clock.Now());
+    edges_.cloud.Request(std::move(request));
   }
 }
 

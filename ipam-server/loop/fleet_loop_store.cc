@@ -1,7 +1,6 @@
 // When nothing can be stored: memory goes back to what the store says, and all begin again.
 #include <algorithm>
 #include <set>
-#include <string>
 #include <utility>
 
 #include "fmt/core.h"
@@ -20,7 +19,7 @@ constexpr absl::Duration kLongestProbePeriod = absl::Seconds(30);
 // message was not answered begins again. Until a commit goes through, agents wait and operators can
 // only look.
 void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
-  if (writable_) log_.Error("store_commit_failed", {{"error", why}});
+  if (writable_) edges_.log.Error("store_commit_failed", {{"error", why}});
   SetWritable(why);
   // A store that fails soon after a probe went through is not asked for 7,500 sessions a second.
   const bool again = batch.now - last_recovery_ < kLongestProbePeriod;
@@ -36,7 +35,7 @@ void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
     const auto node = nodes_by_session_.find(session);
     if (node == nodes_by_session_.end()) continue;
     EndSession(session, NodeKey(node->second), refused);
-    agents_.Close(session, refused);
+    edges_.agents.Close(session, refused);
   }
   // What the cloud was to be asked, or has answered, is asked again once that can be stored.
   for (const NodeKey& key : batch.effects.attach) cloud_retries_[key] = batch.now;
@@ -52,7 +51,7 @@ void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
 void FleetLoop::BeginReload(absl::Time now) {
   reload_due_ = true;
   reloading_ = std::make_shared<Reloading>();
-  InBackground([reloading = reloading_, &store = store_, settings = settings_, now] {
+  InBackground([reloading = reloading_, &store = edges_.store, settings = settings_, now] {
     absl::StatusOr<LoadedState> loaded = LoadState(store, settings, now);
     absl::MutexLock lock(&reloading->mutex);
     reloading->loaded = std::make_unique<absl::StatusOr<LoadedState>>(std::move(loaded));
@@ -71,7 +70,7 @@ void FleetLoop::FinishReload() {
   if (loaded == nullptr) return;
   reloading_.reset();
   if (!loaded->ok()) {
-    log_.Error("store_reload_failed", {{"error", loaded->status()}});
+    edges_.log.Error("store_reload_failed", {{"error", loaded->status()}});
     SetProblem("memory", fmt::format("what is shown may never have been stored: {}",
                                      base::MessageOf(loaded->status())));
     return;
@@ -82,7 +81,7 @@ void FleetLoop::FinishReload() {
   TakeUnstored(found.state.fleet, state_.fleet);        // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
   const uint64_t cuts_accepted = state_.cuts_accepted;  // It is in no store either.
-  recovery.OnReload(found.state.recovery.state(), clock_.Now());
+  recovery.OnReload(found.state.recovery.state(), edges_.clock.Now());
   std::swap(state_, found.state);
   state_.recovery = std::move(recovery);
   state_.cuts_accepted = cuts_accepted;
@@ -90,7 +89,7 @@ void FleetLoop::FinishReload() {
   if (!state_.recovery.open()) {
     state_.fleet.hold.active = true;
     for (auto& [key, session] : sessions_) {
-      agents_.Send(session.id, node_api::InventoryRequest{++session.last_request});
+      edges_.agents.Send(session.id, node_api::InventoryRequest{++session.last_request});
     }
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);
@@ -99,8 +98,8 @@ void FleetLoop::FinishReload() {
 }
 
 void FleetLoop::InBackground(std::function<void()> work) {
-  if (background_ != nullptr) {
-    background_->Run(std::move(work));
+  if (edges_.background != nullptr) {
+    edges_.background->Run(std::move(work));
   } else {
     work();
   }
@@ -131,7 +130,7 @@ void FleetLoop::TryToRecover(Batch& batch) {
 // Why it cannot be written may change while it cannot.
 void FleetLoop::SetWritable(const absl::Status& why_not) {
   const bool could = std::exchange(writable_, why_not.ok());
-  if (on_writable_ && !(could && writable_)) on_writable_(why_not);
+  if (edges_.on_writable && !(could && writable_)) edges_.on_writable(why_not);
 }
 
 }  // namespace spoke::ipam

@@ -1,6 +1,5 @@
 #include "ipam-server/loop/fleet_loop.h"
 
-#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/history/history_codec.h"

@@ -1,7 +1,6 @@
 #include "ipam-server/loop/loop_metrics.h"
 
 #include <algorithm>
-#include <string>
 
 #include "ipam-server/ledger/decisions/demand.h"
 #include "ipam-server/ledger/promises.h"

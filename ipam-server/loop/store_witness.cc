@@ -1,8 +1,6 @@
 #include "ipam-server/loop/store_witness.h"
 
 #include <algorithm>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

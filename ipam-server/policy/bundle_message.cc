@@ -1,7 +1,6 @@
 #include "ipam-server/policy/bundle_message.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "lib/base/check.h"
 

@@ -1,7 +1,6 @@
 #include "ipam-server/policy/fields.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <utility>
 

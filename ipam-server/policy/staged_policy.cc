@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "fmt/core.h"

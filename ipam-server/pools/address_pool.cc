@@ -1,7 +1,6 @@
 #include "ipam-server/pools/address_pool.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"

@@ -1,7 +1,6 @@
 #include "ipam-server/pools/pool_shares.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"

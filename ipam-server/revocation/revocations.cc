@@ -1,7 +1,6 @@
 #include "ipam-server/revocation/revocations.h"
 
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "fmt/core.h"

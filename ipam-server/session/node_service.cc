@@ -1,8 +1,5 @@
 #include "ipam-server/session/node_service.h"
 
-#include <utility>
-#include <vector>
-
 #include "ipam-server/operators/role.h"
 #include "lib/base/status.h"
 #include "lib/node_api/messages.h"

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"

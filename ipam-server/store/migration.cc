@@ -3,10 +3,8 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "fmt/core.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"

@@ -3,7 +3,6 @@
 #include <google/protobuf/arena.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -61,38 +60,28 @@ absl::StatusOr<Slot> DecodeSlot(const Proto& in) {
 
 // --- Configurations. ---
 
-v1::HeldAddress::State StateToProto(AddressState state) {
-  switch (state) {
-    case AddressState::kAttaching:
-      return v1::HeldAddress::STATE_ATTACHING;
-    case AddressState::kAttached:
-      return v1::HeldAddress::STATE_ATTACHED;
-    case AddressState::kDetaching:
-      return v1::HeldAddress::STATE_DETACHING;
-    case AddressState::kFree:
-      break;
-  }
-  return v1::HeldAddress::STATE_UNSPECIFIED;
-}
+// States and modes have the numbers of the wire.
+static_assert(static_cast<int>(AddressState::kFree) == v1::HeldAddress::STATE_UNSPECIFIED &&
+              static_cast<int>(AddressState::kAttaching) == v1::HeldAddress::STATE_ATTACHING &&
+              static_cast<int>(AddressState::kAttached) == v1::HeldAddress::STATE_ATTACHED &&
+              static_cast<int>(AddressState::kDetaching) == v1::HeldAddress::STATE_DETACHING);
+static_assert(static_cast<int>(NodeMode::kActive) == v1::NodeRecord::MODE_ACTIVE &&
+              static_cast<int>(NodeMode::kDraining) == v1::NodeRecord::MODE_DRAINING &&
+              static_cast<int>(NodeMode::kFrozen) == v1::NodeRecord::MODE_FROZEN &&
+              static_cast<int>(NodeMode::kRetired) == v1::NodeRecord::MODE_RETIRED);
 
 absl::StatusOr<AddressState> StateFromProto(int state) {
-  switch (state) {
-    case v1::HeldAddress::STATE_ATTACHING:
-      return AddressState::kAttaching;
-    case v1::HeldAddress::STATE_ATTACHED:
-      return AddressState::kAttached;
-    case v1::HeldAddress::STATE_DETACHING:
-      return AddressState::kDetaching;
-    default:
-      return absl::DataLossError(fmt::format("unknown address state {}", state));
+  if (v1::HeldAddress::State_IsValid(state) && state != v1::HeldAddress::STATE_UNSPECIFIED) {
+    return static_cast<AddressState>(state);
   }
+  return absl::DataLossError(fmt::format("unknown address state {}", state));
 }
 
 void Encode(const Configuration& configuration, uint32_t pool_number, v1::HeldAddress& out) {
   out.set_address(configuration.range.base().ToBytes());
   out.set_pool_number(pool_number);
   out.set_configuration(configuration.name);
-  out.set_state(StateToProto(configuration.state));
+  out.set_state(static_cast<v1::HeldAddress::State>(configuration.state));
   out.set_state_since_unix_ms(absl::ToUnixMillis(configuration.since));
   if (configuration.denied_until > absl::UnixEpoch()) {
     out.set_denied_until_unix_ms(absl::ToUnixMillis(configuration.denied_until));
@@ -212,30 +201,7 @@ absl::Status DecodeWanted(const v1::NodeRecord& in, NodeRecord& record) {
 // --- Nodes. ---
 
 NodeMode ModeFromProto(int mode) {
-  switch (mode) {
-    case v1::NodeRecord::MODE_DRAINING:
-      return NodeMode::kDraining;
-    case v1::NodeRecord::MODE_FROZEN:
-      return NodeMode::kFrozen;
-    case v1::NodeRecord::MODE_RETIRED:
-      return NodeMode::kRetired;
-    default:
-      return NodeMode::kActive;
-  }
-}
-
-v1::NodeRecord::Mode ModeToProto(NodeMode mode) {
-  switch (mode) {
-    case NodeMode::kActive:
-      return v1::NodeRecord::MODE_ACTIVE;
-    case NodeMode::kDraining:
-      return v1::NodeRecord::MODE_DRAINING;
-    case NodeMode::kFrozen:
-      return v1::NodeRecord::MODE_FROZEN;
-    case NodeMode::kRetired:
-      return v1::NodeRecord::MODE_RETIRED;
-  }
-  return v1::NodeRecord::MODE_ACTIVE;
+  return v1::NodeRecord::Mode_IsValid(mode) ? static_cast<NodeMode>(mode) : NodeMode::kActive;
 }
 
 uint32_t PoolNumber(const std::string& pool, v1::NodeRecord& out) {
@@ -278,7 +244,7 @@ std::string EncodeNode(const NodeRecord& record) {
   out.set_session_epoch(record.session_epoch);
   out.set_nic_mac(record.nic_mac.ToString());
   out.set_next_configuration(record.next_configuration);
-  out.set_mode(ModeToProto(record.mode));
+  out.set_mode(static_cast<v1::NodeRecord::Mode>(record.mode));
   out.set_vnet(record.vnet);
   for (const auto& [key, value] : record.labels) (*out.mutable_labels())[key] = value;
   for (const auto& [base, configuration] : record.configurations) {

@@ -1,7 +1,5 @@
 #include "ipam-server/store/sqlite_readers.h"
 
-#include <utility>
-
 #include "fmt/core.h"
 #include "ipam-server/store/sqlite_schema.h"
 #include "lib/base/status.h"

@@ -13,7 +13,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/store/sqlite_handle.h"

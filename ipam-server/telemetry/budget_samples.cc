@@ -7,8 +7,10 @@
 namespace spoke::ipam {
 namespace {
 
+using telemetry::CounterSpec;
+using telemetry::FromSource;
+using telemetry::GaugeSpec;
 using telemetry::MetricSpec;
-using telemetry::MetricType;
 using telemetry::OneOf;
 using telemetry::Samples;
 using telemetry::UpTo;
@@ -48,49 +50,30 @@ std::vector<TeamSums> TeamsOf(const BudgetStanding& standing) {
 }  // namespace
 
 std::vector<MetricSpec> BudgetMetricSpecs() {
-  return {
-      {.name = "spoke_budget_capacity_bits",
-       .type = MetricType::kGauge,
-       .help = "What all nodes together may exchange by each budget, in bits a second",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
-       .from_source = true},
-      {.name = "spoke_budget_usage_bits",
-       .type = MetricType::kGauge,
-       .help = "What pods of each team exchange by each budget, in bits a second",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
-                  UpTo("team", kMaxBudgetTeamSeries + 1)},
-       .from_source = true},
-      {.name = "spoke_budget_granted_bits",
-       .type = MetricType::kGauge,
-       .help = "What nodes may use of each budget for each team, in bits a second",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
-                  UpTo("team", kMaxBudgetTeamSeries + 1)},
-       .from_source = true},
-      {.name = "spoke_budget_throttled_bits",
-       .type = MetricType::kGauge,
-       .help = "What is held back of each team by each budget, in bits a second",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
-                  UpTo("team", kMaxBudgetTeamSeries + 1)},
-       .from_source = true},
-      {.name = "spoke_budget_unknown_bits",
-       .type = MetricType::kGauge,
-       .help = "What nodes not heard since the start may hold of each budget, in bits a second",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
-       .from_source = true},
-      {.name = "spoke_budget_learning_seconds",
-       .type = MetricType::kGauge,
-       .help = "Time until nothing of each budget is unknown any more; 0: it is over",
-       .labels = {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})},
-       .from_source = true},
-      {.name = "spoke_budget_reports_total",
-       .type = MetricType::kCounter,
-       .help = "Reports of nodes about budgets that were taken",
-       .from_source = true},
-      {.name = "spoke_budget_grants_total",
-       .type = MetricType::kCounter,
-       .help = "Messages to nodes with their grants of budgets",
-       .from_source = true},
-  };
+  return FromSource(
+      {GaugeSpec("spoke_budget_capacity_bits",
+                 "What all nodes together may exchange by each budget, in bits a second",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})}),
+       GaugeSpec("spoke_budget_usage_bits",
+                 "What pods of each team exchange by each budget, in bits a second",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)}),
+       GaugeSpec("spoke_budget_granted_bits",
+                 "What nodes may use of each budget for each team, in bits a second",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)}),
+       GaugeSpec("spoke_budget_throttled_bits",
+                 "What is held back of each team by each budget, in bits a second",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"}),
+                  UpTo("team", kMaxBudgetTeamSeries + 1)}),
+       GaugeSpec("spoke_budget_unknown_bits",
+                 "What nodes not heard since the start may hold of each budget, in bits a second",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})}),
+       GaugeSpec("spoke_budget_learning_seconds",
+                 "Time until nothing of each budget is unknown any more; 0: it is over",
+                 {UpTo("budget", kMaxBudgetSeries), OneOf("direction", {"ingress", "egress"})}),
+       CounterSpec("spoke_budget_reports_total", "Reports of nodes about budgets that were taken"),
+       CounterSpec("spoke_budget_grants_total", "Messages to nodes with their grants of budgets")});
 }
 
 std::vector<Samples> BudgetSamples(const std::vector<BudgetStanding>& standings, uint64_t reports,

@@ -1,7 +1,5 @@
 #include "ipam-server/telemetry/budget_samples.h"
 
-#include <algorithm>
-
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,7 +1,5 @@
 #include "ipam-server/telemetry/server_metrics.h"
 
-#include <utility>
-
 #include "ipam-server/audit/audit.h"
 #include "lib/telemetry/process_metrics.h"
 

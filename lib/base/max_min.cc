@@ -1,8 +1,6 @@
 #include "lib/base/max_min.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <numeric>
 
 namespace spoke::base {
 namespace {

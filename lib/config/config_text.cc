@@ -9,7 +9,6 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
-#include "lib/config/yaml_tree.h"
 
 namespace spoke::config {
 

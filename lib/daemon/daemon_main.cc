@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <exception>
 
-#include "absl/synchronization/mutex.h"
 #include "lib/base/version.h"
 
 namespace spoke::daemon {

@@ -1,7 +1,5 @@
 #include "lib/daemon/probe.h"
 
-#include <utility>
-
 #include "lib/base/status.h"
 #include "lib/rpc/health_client.h"
 

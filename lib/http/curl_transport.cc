@@ -7,10 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"

@@ -5,7 +5,6 @@
 #include <linux/netlink.h>
 
 #include <cerrno>
-#include <optional>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -13,7 +12,6 @@
 #include "lib/netlink/socket.h"
 #include "lib/nft/dump.h"
 #include "lib/nft/encode.h"
-#include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
 namespace {

@@ -7,7 +7,6 @@
 #include <libnftnl/expr.h>
 #include <libnftnl/object.h>
 #include <libnftnl/rule.h>
-#include <libnftnl/set.h>
 #include <libnftnl/table.h>
 #include <libnftnl/udata.h>
 #include <linux/netfilter.h>
@@ -23,7 +22,6 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "lib/nft/expressions.h"
-#include "lib/nft/ruleset.h"
 
 namespace spoke::nft {
 namespace {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string_view>
-#include <variant>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"

@@ -1,4 +1,3 @@
-#include <optional>
 
 #include "gtest/gtest.h"
 #include "lib/nft/ruleset.h"

@@ -2,7 +2,6 @@
 
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
-#include "lib/node_api/fields.h"
 
 namespace spoke::node_api {
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "lib/node_api/fields.h"
-
 namespace spoke::node_api {
 
 void ToWire(const BudgetReport& in, v1::BudgetReport& out) {

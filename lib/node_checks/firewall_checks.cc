@@ -1,7 +1,6 @@
 // Checks whether others' rules at the hook forward let pods' packets pass.
 #include <set>
 #include <string_view>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/nft/forward_rules.h"

@@ -1,5 +1,4 @@
 // Checks for other programs on the node that touch devices, addresses and routes.
-#include <algorithm>
 #include <array>
 #include <string_view>
 

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include "absl/synchronization/notification.h"

@@ -9,7 +9,6 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
-#include <exception>
 #include <iterator>
 #include <map>
 #include <set>
@@ -18,7 +17,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "fmt/core.h"
 #include "lib/base/check.h"
 
 namespace spoke::telemetry {
@@ -71,6 +69,34 @@ LabelSpec UpTo(std::string name, size_t max_values) {
   return {.name = std::move(name), .max_values = max_values};
 }
 
+MetricSpec CounterSpec(std::string name, std::string help, std::vector<LabelSpec> labels) {
+  return {.name = std::move(name),
+          .type = MetricType::kCounter,
+          .help = std::move(help),
+          .labels = std::move(labels)};
+}
+
+MetricSpec GaugeSpec(std::string name, std::string help, std::vector<LabelSpec> labels) {
+  return {.name = std::move(name),
+          .type = MetricType::kGauge,
+          .help = std::move(help),
+          .labels = std::move(labels)};
+}
+
+MetricSpec HistogramSpec(std::string name, std::string help, std::vector<double> buckets,
+                         std::vector<LabelSpec> labels) {
+  return {.name = std::move(name),
+          .type = MetricType::kHistogram,
+          .help = std::move(help),
+          .labels = std::move(labels),
+          .buckets = std::move(buckets)};
+}
+
+std::vector<MetricSpec> FromSource(std::vector<MetricSpec> table) {
+  for (MetricSpec& spec : table) spec.from_source = true;
+  return table;
+}
+
 void Counter::Add(double amount) const {
   CHECK(amount >= 0, "a counter only rises");
   counter_->Increment(amount);
@@ -84,9 +110,8 @@ void Histogram::Observe(double value) const { histogram_->Observe(value); }
 class Metrics::Impl final : public prometheus::Collectable {
  public:
   explicit Impl(std::vector<MetricSpec> table) : table_(std::move(table)) {
-    table_.push_back({.name = "spoke_metrics_refused_labels_total",
-                      .type = MetricType::kCounter,
-                      .help = "Label values that were not in the table or beyond its cap"});
+    table_.push_back(CounterSpec("spoke_metrics_refused_labels_total",
+                                 "Label values that were not in the table or beyond its cap"));
     for (const MetricSpec& spec : table_) {
       CheckSpec(spec);
       Family family{.spec = &spec, .seen = std::vector<std::set<std::string>>(spec.labels.size())};

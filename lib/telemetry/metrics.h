@@ -48,6 +48,14 @@ struct MetricSpec {
   bool from_source = false;
 };
 
+// Make the entries of a table.
+MetricSpec CounterSpec(std::string name, std::string help, std::vector<LabelSpec> labels = {});
+MetricSpec GaugeSpec(std::string name, std::string help, std::vector<LabelSpec> labels = {});
+MetricSpec HistogramSpec(std::string name, std::string help, std::vector<double> buckets,
+                         std::vector<LabelSpec> labels = {});
+// Returns the entries as those of a source.
+std::vector<MetricSpec> FromSource(std::vector<MetricSpec> table);
+
 // Handles are cheap to copy and to use (some 10 ns), thread-safe, and valid as long as their
 // Metrics.
 class Counter {

@@ -1,7 +1,5 @@
 #include "lib/telemetry/metrics.h"
 
-#include <ctime>
-
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,15 +13,10 @@ using ::testing::Not;
 
 std::vector<MetricSpec> Table() {
   return {
-      {.name = "t_pods_total", .type = MetricType::kCounter, .help = "Pods"},
-      {.name = "t_pool_addresses",
-       .type = MetricType::kGauge,
-       .help = "Addresses",
-       .labels = {UpTo("pool", 2), OneOf("state", {"free", "in_use"})}},
-      {.name = "t_wait_seconds",
-       .type = MetricType::kHistogram,
-       .help = "Wait",
-       .buckets = {0.1, 1}},
+      CounterSpec("t_pods_total", "Pods"),
+      GaugeSpec("t_pool_addresses", "Addresses",
+                {UpTo("pool", 2), OneOf("state", {"free", "in_use"})}),
+      HistogramSpec("t_wait_seconds", "Wait", {0.1, 1}),
   };
 }
 
@@ -60,9 +53,8 @@ TEST(Metrics, AValueThatTheTableDoesNotListIsOther) {
 
 TEST(MetricsDeathTest, ABadTableOrNameEndsTheProgram) {
   const auto table_with = [](const MetricSpec& spec) { const Metrics metrics({spec}); };
-  EXPECT_DEATH(table_with({.name = "pods", .type = MetricType::kCounter, .help = "x"}), "_total");
-  EXPECT_DEATH(table_with({.name = "pods_total", .type = MetricType::kGauge, .help = "x"}),
-               "_total");
+  EXPECT_DEATH(table_with(CounterSpec("pods", "x")), "_total");
+  EXPECT_DEATH(table_with(GaugeSpec("pods_total", "x")), "_total");
   EXPECT_DEATH(table_with({.name = "Pods", .help = "x"}), "a name");
   EXPECT_DEATH(table_with({.name = "pods", .help = "x", .labels = {{.name = "pool"}}}), "bounded");
   EXPECT_DEATH(table_with({.name = "pods", .help = "x", .labels = {UpTo("address", 5)}}),

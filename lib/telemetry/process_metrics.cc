@@ -83,23 +83,13 @@ absl::StatusOr<ProcessStat> ParseProcessStat(std::string_view text) {
 
 std::vector<MetricSpec> ProcessMetricSpecs() {
   return {
-      {.name = "process_cpu_seconds_total",
-       .type = MetricType::kCounter,
-       .help = "Processor time used, user and system"},
-      {.name = "process_resident_memory_bytes",
-       .type = MetricType::kGauge,
-       .help = "Memory in use"},
-      {.name = "process_virtual_memory_bytes",
-       .type = MetricType::kGauge,
-       .help = "Address space in use"},
-      {.name = "process_open_fds", .type = MetricType::kGauge, .help = "Open file descriptors"},
-      {.name = "process_max_fds",
-       .type = MetricType::kGauge,
-       .help = "File descriptors it may have"},
-      {.name = "process_threads", .type = MetricType::kGauge, .help = "Threads"},
-      {.name = "process_start_time_seconds",
-       .type = MetricType::kGauge,
-       .help = "When it was started, in seconds since 1970"},
+      CounterSpec("process_cpu_seconds_total", "Processor time used, user and system"),
+      GaugeSpec("process_resident_memory_bytes", "Memory in use"),
+      GaugeSpec("process_virtual_memory_bytes", "Address space in use"),
+      GaugeSpec("process_open_fds", "Open file descriptors"),
+      GaugeSpec("process_max_fds", "File descriptors it may have"),
+      GaugeSpec("process_threads", "Threads"),
+      GaugeSpec("process_start_time_seconds", "When it was started, in seconds since 1970"),
   };
 }
 

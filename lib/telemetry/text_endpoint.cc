@@ -13,9 +13,7 @@
 #include <cerrno>
 #include <iterator>
 #include <limits>
-#include <list>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -9,7 +9,6 @@
 #include "fmt/core.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
-#include "lib/tls/certificate.h"
 #include "lib/tls/openssl_objects.h"
 
 namespace spoke::tls {

@@ -1,8 +1,5 @@
 #include "netagent/azure/wireserver.h"
 
-#include <utility>
-#include <vector>
-
 #include "fmt/format.h"
 #include "lib/base/status.h"
 

@@ -3,7 +3,6 @@
 #include <expat.h>
 
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"

@@ -1,7 +1,5 @@
 #include "netagent/azure/wireserver.h"
 
-#include <utility>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"

@@ -7,18 +7,13 @@
 #include <array>
 #include <cerrno>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <map>
-#include <string>
-#include <string_view>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
-#include "lib/os/unique_fd.h"
 
 namespace spoke::netagent {
 namespace {

@@ -1,6 +1,5 @@
 #include "netagent/connections/connection_counting.h"
 
-#include <string>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"

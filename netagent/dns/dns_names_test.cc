@@ -1,7 +1,6 @@
 #include "netagent/dns/dns_names.h"
 
 #include <fstream>
-#include <memory>
 #include <optional>
 
 #include "gmock/gmock.h"

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <random>
-#include <utility>
 
 #include "absl/time/clock.h"
 #include "lib/base/status.h"

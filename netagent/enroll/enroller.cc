@@ -8,7 +8,6 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "lib/tls/certificate.h"
 #include "lib/tls/renewal.h"
 #include "netagent/enroll/enrollment.h"
 #include "netagent/enroll/trusted_roots.h"

@@ -12,8 +12,9 @@ namespace {
 using telemetry::Samples;
 
 // Adds the series of one metric, written down shortly.
-void Add(std::vector<Samples>& out, std::string metric, double value) {
-  out.push_back({.metric = std::move(metric), .series = {{{}, value}}});
+template <typename Number>
+void Add(std::vector<Samples>& out, std::string metric, Number value) {
+  out.push_back({.metric = std::move(metric), .series = {{{}, static_cast<double>(value)}}});
 }
 
 // Returns the reason as the table has it; an egress policy's name is no label, since there may be
@@ -63,22 +64,22 @@ void AddRepairs(std::vector<Samples>& out, const RepairCounts& counts) {
                               static_cast<double>(counts.parts[i].repaired)});
   }
   out.push_back(std::move(repairs));
-  Add(out, "spoke_failed_repairs_total", static_cast<double>(failed));
+  Add(out, "spoke_failed_repairs_total", failed);
 }
 
 void AddClearing(std::vector<Samples>& out, const ConnectionClearingCounts& counts) {
-  Add(out, "spoke_conntrack_passes_total", static_cast<double>(counts.passes));
-  Add(out, "spoke_conntrack_failed_passes_total", static_cast<double>(counts.failed));
+  Add(out, "spoke_conntrack_passes_total", counts.passes);
+  Add(out, "spoke_conntrack_failed_passes_total", counts.failed);
   Add(out, "spoke_conntrack_pass_seconds_total", absl::ToDoubleSeconds(counts.took));
-  Add(out, "spoke_conntrack_deleted_entries_total", static_cast<double>(counts.deleted));
-  Add(out, "spoke_conntrack_waiting_addresses", static_cast<double>(counts.waiting));
+  Add(out, "spoke_conntrack_deleted_entries_total", counts.deleted);
+  Add(out, "spoke_conntrack_waiting_addresses", counts.waiting);
 }
 
 void AddCuts(std::vector<Samples>& out, const EstablishedCutCounts& counts) {
   out.push_back({.metric = "spoke_connections_cut_total",
                  .series = {{{"peer-spoke"}, static_cast<double>(counts.peer_spoke)},
                             {{"egress"}, static_cast<double>(counts.egress)}}});
-  Add(out, "spoke_connection_cut_failures_total", static_cast<double>(counts.failed));
+  Add(out, "spoke_connection_cut_failures_total", counts.failed);
 }
 
 void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficSeries& series) {
@@ -87,7 +88,7 @@ void AddTraffic(std::vector<Samples>& out, const TrafficTotals& totals, TrafficS
   Add(out, "spoke_accounting_epoch_seconds",
       absl::FDivDuration(totals.epoch - absl::UnixEpoch(), absl::Seconds(1)));
   Add(out, "spoke_fast_path_on", totals.fast_path ? 1 : 0);
-  Add(out, "spoke_fast_path_over_share_pods", static_cast<double>(totals.over_share_pods));
+  Add(out, "spoke_fast_path_over_share_pods", totals.over_share_pods);
 }
 
 std::string NameOf(TrafficDirection direction) {
@@ -146,10 +147,10 @@ void AddShaping(std::vector<Samples>& out, const ShapingState& state) {
     bytes.series.push_back({labels, static_cast<double>(totals.throttled.count())});
   }
   for (Samples* samples : {&dropped, &seconds, &bytes}) out.push_back(std::move(*samples));
-  Add(out, "spoke_shaper_flows", static_cast<double>(state.flows));
+  Add(out, "spoke_shaper_flows", state.flows);
   Add(out, "spoke_shaper_missing", state.missing.empty() ? 0 : 1);
-  Add(out, "spoke_shaper_repairs_total", static_cast<double>(state.repaired));
-  Add(out, "spoke_shaper_learned_addresses", static_cast<double>(state.learned_addresses));
+  Add(out, "spoke_shaper_repairs_total", state.repaired);
+  Add(out, "spoke_shaper_learned_addresses", state.learned_addresses);
 }
 
 }  // namespace
@@ -167,7 +168,7 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   out.push_back(std::move(drift));
   if (reading.agent.ok()) {
     AddRepairs(out, reading.agent->repairs);
-    Add(out, "spoke_lost_dels_total", static_cast<double>(reading.agent->lost_dels.released));
+    Add(out, "spoke_lost_dels_total", reading.agent->lost_dels.released);
   }
   if (reading.agent.ok() && reading.agent->clearing) AddClearing(out, *reading.agent->clearing);
   if (reading.agent.ok() && reading.agent->connections) {
@@ -178,15 +179,13 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   if (reading.agent.ok() && reading.agent->cuts) AddCuts(out, *reading.agent->cuts);
   if (reading.agent.ok() && reading.agent->shaping) AddShaping(out, *reading.agent->shaping);
   if (reading.agent.ok() && reading.agent->dns_names) {
-    Add(out, "spoke_shaper_shared_addresses",
-        static_cast<double>(reading.agent->dns_names->shared));
+    Add(out, "spoke_shaper_shared_addresses", reading.agent->dns_names->shared);
   }
   if (reading.conntrack.ok()) {
-    Add(out, "spoke_conntrack_entries", static_cast<double>(reading.conntrack->entries));
-    Add(out, "spoke_conntrack_limit_entries", static_cast<double>(reading.conntrack->limit));
-    Add(out, "spoke_conntrack_insert_failed_total",
-        static_cast<double>(reading.conntrack->insert_failed));
-    Add(out, "spoke_conntrack_drops_total", static_cast<double>(reading.conntrack->dropped));
+    Add(out, "spoke_conntrack_entries", reading.conntrack->entries);
+    Add(out, "spoke_conntrack_limit_entries", reading.conntrack->limit);
+    Add(out, "spoke_conntrack_insert_failed_total", reading.conntrack->insert_failed);
+    Add(out, "spoke_conntrack_drops_total", reading.conntrack->dropped);
   }
   out.push_back({.metric = "spoke_node_findings",
                  .series = {{{"blocking"}, static_cast<double>(reading.node.blocking)},
@@ -194,7 +193,7 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   out.push_back({.metric = "spoke_scrapes_refused_total",
                  .series = {{{"unauthorized"}, static_cast<double>(reading.refused.unauthorized)},
                             {{"limit"}, static_cast<double>(reading.refused.limit)}}});
-  Add(out, "spoke_published_rules_missing", static_cast<double>(reading.published.missing));
+  Add(out, "spoke_published_rules_missing", reading.published.missing);
   Add(out, "spoke_iptables_backends_mixed", reading.published.both_backends ? 1 : 0);
   out.push_back({.metric = "spoke_scrape_success",
                  .series = {{{"agent"}, reading.agent.ok() ? 1.0 : 0.0},

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"

@@ -4,7 +4,6 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 
-#include <cstring>
 #include <string_view>
 #include <vector>
 

@@ -1,8 +1,5 @@
 #include "netagent/nftables/rule_parts.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "netagent/claims.h"
 
 namespace spoke::netagent::rules {

@@ -1,6 +1,5 @@
 #include "netagent/packets/udp_packet.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 

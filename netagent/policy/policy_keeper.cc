@@ -1,7 +1,5 @@
 #include "netagent/policy/policy_keeper.h"
 
-#include <utility>
-
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"

@@ -9,9 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"

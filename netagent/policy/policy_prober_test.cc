@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <string>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"

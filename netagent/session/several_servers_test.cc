@@ -1,6 +1,4 @@
 // Tests the session against several servers, over real gRPC on unix sockets.
-#include <atomic>
-#include <functional>
 #include <optional>
 
 #include "gmock/gmock.h"

@@ -1,7 +1,5 @@
 #include "netagent/shaping/budget_holder.h"
 
-#include <algorithm>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/random_seed.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
-#include "absl/status/status.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 

@@ -1,7 +1,6 @@
 #include "netagent/shaping/shaping.h"
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>

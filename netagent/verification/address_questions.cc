@@ -1,7 +1,6 @@
 #include "netagent/verification/address_questions.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace spoke::netagent {
 

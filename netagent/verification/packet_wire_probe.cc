@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <span>
-#include <utility>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"

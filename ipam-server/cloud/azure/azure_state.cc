@@ -1,7 +1,6 @@
 #include "ipam-server/cloud/azure/azure_state.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/format.h"
 #include "ipam-server/cloud/azure/call_answer.h"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "lib/base/status.h"
-#include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -1,7 +1,6 @@
 #include "ipam-server/ledger/decisions/demand.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>

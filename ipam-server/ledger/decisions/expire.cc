@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string>
-#include <utility>
 
 #include "ipam-server/ledger/decisions/conflict.h"
 #include "ipam-server/ledger/decisions/demand.h"

@@ -9,7 +9,6 @@
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/conflict.h"
-#include "lib/base/check.h"
 
 namespace spoke::ipam {
 namespace {

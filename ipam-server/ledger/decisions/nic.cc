@@ -11,7 +11,6 @@
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/plan.h"
-#include "lib/base/check.h"
 
 namespace spoke::ipam {
 namespace {

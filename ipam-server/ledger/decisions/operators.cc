@@ -1,7 +1,6 @@
 #include "ipam-server/ledger/decisions/operators.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/inventory.h"

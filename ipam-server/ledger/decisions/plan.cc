@@ -1,11 +1,9 @@
 #include "ipam-server/ledger/decisions/plan.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "fmt/core.h"
 #include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"

@@ -1,6 +1,5 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 
-#include <map>
 #include <set>
 #include <string>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "ipam-server/ledger/decisions/report.h"
 
-#include <utility>
 #include <vector>
 
 #include "fmt/core.h"

@@ -1,6 +1,5 @@
 // The kind BandwidthLimit: how fast pods may exchange payload with the Internet, or with one
 // destination group. All nodes get it.
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>

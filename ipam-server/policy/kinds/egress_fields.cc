@@ -1,7 +1,6 @@
 #include "ipam-server/policy/kinds/egress_fields.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "fmt/core.h"

@@ -1,7 +1,6 @@
 #include "ipam-server/policy/kinds/team.h"
 
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 

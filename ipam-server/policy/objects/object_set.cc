@@ -1,12 +1,10 @@
 #include "ipam-server/policy/objects/object_set.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "fmt/core.h"
-#include "ipam-server/policy/objects/selector.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {

@@ -1,6 +1,5 @@
 #include "ipam-server/policy/objects/rollout.h"
 
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/dns/testing/fake_resolver.h"
@@ -21,6 +22,7 @@
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/store/testing/memory_store.h"
+#include "proto/spoke/v1/admin.grpc.pb.h"
 #include "tests/support/recording_log.h"
 #include "tests/support/temp_dir.h"
 
@@ -33,7 +35,7 @@ class ServicesTest : public testing::Test {
     grpc::ServerBuilder builder;
     builder.AddListeningPort(address_, grpc::InsecureServerCredentials());
     builder.RegisterService(&nodes_);
-    builder.RegisterService(&admin_);
+    builder.RegisterService(&admin_gate_);
     server_ = builder.BuildAndStart();
     thread_ = std::thread([this] { loop_.Run(); });
     const auto channel = grpc::CreateChannel(address_, grpc::InsecureChannelCredentials());
@@ -130,6 +132,8 @@ class ServicesTest : public testing::Test {
                       dir_.File("store.db"),
                       {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
                        resolver_, *revocations_, nullptr, operator_log_}};
+  AdminGate admin_gate_{
+      "test", admin_, {.revocations = *revocations_, .clock = clock_, .log = log_}};
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::NodeService::Stub> node_stub_;
   std::unique_ptr<v1::AdminService::Stub> admin_stub_;

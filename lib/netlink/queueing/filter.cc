@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <optional>
 
 #include "fmt/core.h"
 #include "lib/netlink/message.h"

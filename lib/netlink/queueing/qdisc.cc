@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <limits>
 
 #include "fmt/core.h"
 #include "lib/netlink/message.h"

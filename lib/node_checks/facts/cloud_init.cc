@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "fmt/core.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "nlohmann/json.hpp"

@@ -9,8 +9,6 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "lib/base/status.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
-#include <tuple>
 #include <variant>
 
 #include "fmt/core.h"

@@ -9,7 +9,6 @@
 #include <set>
 #include <utility>
 
-#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "netagent/bpf/maps.h"
 #include "netagent/claims.h"

@@ -1,7 +1,6 @@
 #include "netagent/shaping/queues/tc_shaper.h"
 
 #include <map>
-#include <set>
 #include <utility>
 
 #include "fmt/core.h"

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
+#include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/dns/testing/fake_resolver.h"
@@ -65,7 +66,7 @@ class Fleet final : public LargeFleet {
         extra_(nodes) {
     for (uint32_t node = 0; node < nodes; ++node) sessions_[node] = node + 1;
     grpc::ServerBuilder builder;
-    builder.RegisterService(&admin_);
+    builder.RegisterService(&admin_gate_);
     server_ = builder.BuildAndStart();
     channel_ = server_->InProcessChannel({});
     stub_ = v1::AdminService::NewStub(channel_);
@@ -284,6 +285,8 @@ class Fleet final : public LargeFleet {
                             database_,
                             {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
                              resolver_, *revocations_, nullptr, operator_log_}};
+  ipam::AdminGate admin_gate_{
+      "bench", admin_, {.revocations = *revocations_, .clock = clock_, .log = log_}};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::AdminService::Stub> stub_;

@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "ipam-server/json/json_text.h"
-#include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -1,6 +1,5 @@
 #include "ipam-server/cloud/azure/resources/nic_resource.h"
 
-#include <string>
 #include <utility>
 
 #include "gtest/gtest.h"

@@ -8,7 +8,6 @@
 #include "ipam-server/cloud/azure/resources/arm_id.h"
 #include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
-#include "lib/http/message.h"
 
 namespace spoke::ipam::azure {
 namespace {

@@ -107,6 +107,7 @@ class Agent {
   struct Edges {
     Links& links;
     std::unique_ptr<Journal> journal;
+    const os::Clock& clock;  // That of the journal's times; it is never set.
     telemetry::Log& log;
     os::EventLoop loop;
     CloudParts cloud;
@@ -187,9 +188,7 @@ class Agent {
   const node_api::NodeIdentity identity_;
   Links& links_;
   telemetry::Log& log_;
-  const os::RealClock time_of_day_;
-  const os::MonotonicClock uptime_;
-  const os::SteadyClock clock_{time_of_day_, uptime_};
+  const os::Clock& clock_;
   os::EventLoop loop_;  // Outlives the parts whose threads post to it.
   os::Heartbeat* const heartbeat_;
   const CloudParts cloud_;

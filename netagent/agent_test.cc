@@ -61,6 +61,7 @@ class AgentTest : public testing::Test {
         std::make_unique<Agent>(config_, node_api::NodeIdentity{.node_name = "node1"},
                                 Agent::Edges{.links = kernel_,
                                              .journal = std::move(opened.journal),
+                                             .clock = clock_,
                                              .log = log_,
                                              .loop = os::EventLoop::Create().value(),
                                              .cloud = {},
@@ -133,6 +134,7 @@ class AgentTest : public testing::Test {
   AgentConfig config_;
   FakeKernel kernel_;
   FakeShaper shaper_;
+  const os::RealClock clock_;
   testing_support::RecordingLog log_;
   FakeConntrackTable table_;
   FakeConntrackTable cuts_;

@@ -43,6 +43,7 @@
 #include "netagent/fastpath/bpf_fast_path.h"
 #include "netagent/iptables/legacy_iptables.h"
 #include "netagent/iptables/nft_iptables.h"
+#include "netagent/journal/clock_base.h"
 #include "netagent/journal/faulty_journal.h"
 #include "netagent/links/fault_points.h"
 #include "netagent/links/kernel_links.h"
@@ -313,6 +314,22 @@ void LogStarted(const AgentConfig& config, const node_api::NodeIdentity& identit
                              {"socket", config.cni_socket}});
 }
 
+struct Clocks {
+  const os::RealClock time_of_day;
+  const os::MonotonicClock uptime;
+  std::optional<os::SteadyClock> journal;  // That of the journal's times, which is never set.
+};
+
+absl::StatusOr<std::unique_ptr<const Clocks>> OpenClocks(const AgentConfig& config,
+                                                         const node_api::NodeIdentity& identity) {
+  auto clocks = std::make_unique<Clocks>();
+  ASSIGN_OR_RETURN(const absl::Duration ahead,
+                   AheadOfUptime(config.state_dir + "/clock", identity.boot_id,
+                                 clocks->time_of_day.Now() - clocks->uptime.Now()));
+  clocks->journal.emplace(clocks->time_of_day, clocks->uptime, ahead);
+  return clocks;
+}
+
 absl::StatusOr<OpenedJournal> OpenNodesJournal(const AgentConfig& config,
                                                const FaultPoint& fault_point, telemetry::Log& log) {
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenJournal(config.state_dir + "/journal"));
@@ -339,6 +356,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   // The journal's lock comes first: nothing may be touched while another agent is alive.
   ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, fault_point, log));
+  ASSIGN_OR_RETURN(const std::unique_ptr<const Clocks> clocks, OpenClocks(config, identity));
   // Signals are blocked before the first thread: one that does not block them would get them, and
   // be ended by them, or, in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
@@ -371,6 +389,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
       config, identity,
       {.links = *links,
        .journal = std::move(opened.journal),
+       .clock = *clocks->journal,
        .log = log,
        .loop = std::move(loop),
        .cloud = CloudPartsOf(config, *nic, in_azure, log),
@@ -385,7 +404,6 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);
   LegacyIptables legacy_iptables({.programs = legacy_programs, .run = &RunProgram});
-  const os::RealClock clock;
   // The exporters come after the agent, so that they are destroyed first.
   Exporters exporters({.config = config.metrics,
                        .legacy_command = legacy_programs.has_value(),
@@ -394,7 +412,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
                        .version = base::kVersion},
                       {.nft = nft_iptables,
                        .legacy = legacy_iptables,
-                       .clock = clock,
+                       .clock = clocks->time_of_day,
                        .log = log,
                        .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
                        .read_node = [&node_watch] { return node_watch.counts(); }});

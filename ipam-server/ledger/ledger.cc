@@ -85,9 +85,19 @@ NodeRecord Ledger::Unload(const NodeKey& key) {
 }
 
 void Ledger::FinishLoading(absl::Time now) {
-  std::vector<std::pair<absl::Time, ip::Prefix>> released;
+  absl::Time last = absl::InfinitePast();
   for (const auto& [key, record] : nodes_) {
-    for (const auto& [range, at] : record.released) released.emplace_back(at, range);
+    for (const auto& [base, configuration] : record.configurations) {
+      last = std::max(last, configuration.since);
+    }
+    for (const auto& [range, at] : record.released) last = std::max(last, at);
+  }
+  std::vector<std::pair<absl::Time, ip::Prefix>> released;
+  for (auto& [key, record] : nodes_) {
+    for (auto& [range, at] : record.released) {
+      if (at + cooldown_ > last) at = now;
+      released.emplace_back(at, range);
+    }
   }
   std::sort(released.begin(), released.end());
   for (const auto& [at, range] : released) {

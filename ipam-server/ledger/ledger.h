@@ -43,7 +43,9 @@ class Ledger {
   absl::StatusOr<NodeRecord*> Upsert(NodeRecord record);
   // Takes a record out, which must be there, and returns it: what it held, nobody holds.
   NodeRecord Unload(const NodeKey& key);
-  // Keeps released addresses in cooldown for the rest of their time. Call once, after the last
+  // Keeps released addresses in cooldown. Whose cooldown was not over by the latest time that is
+  // stored has a whole one from `now` on: what has passed since nobody knows, for another server's
+  // clock, or this one's before it was set, may have been far from ours. Call once, after the last
   // Upsert() of the start.
   void FinishLoading(absl::Time now);
 

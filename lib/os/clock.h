@@ -45,26 +45,26 @@ class MonotonicClock final : public Clock {
   }
 };
 
-// The time of day as it was when this was made, going on evenly from there: whoever measures
-// intervals by it is not misled when the time of day is set. What is stored by it and read by a
-// later process may lie ahead of that process's clock, and has to be clamped there.
+// The time of day as it was when this was made, or an earlier clock of this boot, going on evenly
+// from there: whoever measures intervals by it is not misled when the time of day is set. What is
+// stored by it and read by a process whose clock began otherwise may lie ahead of that, and has to
+// be clamped there.
 class SteadyClock final : public Clock {
  public:
   // A clock that borrows both.
   SteadyClock(const Clock& time_of_day, const Clock& uptime)
-      : time_of_day_(time_of_day),
-        uptime_(uptime),
-        begun_(time_of_day.Now()),
-        uptime_begun_(uptime.Now()) {}
+      : SteadyClock(time_of_day, uptime, time_of_day.Now() - uptime.Now()) {}
+  // The same, that shows what another clock of this boot shows, which is so much `ahead` of uptime.
+  SteadyClock(const Clock& time_of_day, const Clock& uptime, absl::Duration ahead)
+      : time_of_day_(time_of_day), uptime_(uptime), ahead_(ahead) {}
 
-  absl::Time Now() const override { return begun_ + (uptime_.Now() - uptime_begun_); }
+  absl::Time Now() const override { return uptime_.Now() + ahead_; }
   absl::Duration SetAhead() const override { return time_of_day_.Now() - Now(); }
 
  private:
   const Clock& time_of_day_;
   const Clock& uptime_;
-  const absl::Time begun_;
-  const absl::Time uptime_begun_;
+  const absl::Duration ahead_;
 };
 
 // A clock that stands still until a test moves it.

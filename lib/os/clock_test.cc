@@ -22,5 +22,17 @@ TEST(SteadyClock, GoesOnEvenlyWhenTheTimeOfDayIsSet) {
   EXPECT_EQ(clock.SetAhead(), absl::Hours(24));
 }
 
+TEST(SteadyClock, GoesOnWhereAnEarlierOneWasThoughTheTimeOfDayWasSet) {
+  SimClock time_of_day;
+  SimClock uptime(absl::UnixEpoch() + absl::Minutes(3));
+  const absl::Duration ahead = time_of_day.Now() - uptime.Now();
+  const SteadyClock earlier(time_of_day, uptime, ahead);
+  time_of_day.Advance(absl::Hours(1));
+  const SteadyClock later(time_of_day, uptime, ahead);
+  uptime.Advance(absl::Seconds(5));
+  EXPECT_EQ(later.Now(), earlier.Now());
+  EXPECT_EQ(later.SetAhead(), absl::Hours(1) - absl::Seconds(5));
+}
+
 }  // namespace
 }  // namespace spoke::os

@@ -6,6 +6,7 @@ to, certificates, must say so.
 usage: clocks_test.py DIRECTORY_OF_PROGRAMS CASE
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -123,7 +124,34 @@ def clocks_certificates(programs, directory):
         check_addresses(lab)
 
 
-CASES = {case.__name__: case for case in (clocks_apart, clocks_certificates)}
+def clocks_cooldown(programs, directory):
+    """A node's clock is set an hour ahead while its agent is away: an address in cooldown stays so."""
+    with Lab(programs, directory, servers=1, members=1, agents=1) as lab:
+        server, agent = lab.servers[0], lab.agents[0]
+        agent.cooldown = "600s"
+        lab.start_etcd()
+        lab.start_servers()
+        agent.start()
+        agent.add()
+        pod, address = next(iter(agent.pods.items()))
+        agent.delete(pod)
+
+        def state():
+            done, said = server.spokectl("ip", "get", address, "-o", "json")
+            return json.loads(said)["state"] if done else said
+        eventually("the server knows of the cooldown", lambda: state() == "cooldown", 20)
+        agent.stop()
+        shift(lab, agent, 1)
+        agent.start()
+        eventually("the agent is back", lambda: len(agent.events("server_connected")) > 1, 60)
+        agent.add()  # What the server is told comes after what it was told before.
+        end = time.monotonic() + 5
+        while time.monotonic() < end:
+            expect(state() == "cooldown", f"{address} is {state()}")
+            time.sleep(0.5)
+
+
+CASES = {case.__name__: case for case in (clocks_apart, clocks_certificates, clocks_cooldown)}
 
 if __name__ == "__main__":
     run(sys.argv[1], sys.argv[2], CASES)

@@ -256,6 +256,7 @@ class Agent(Machine):
         self.socket = os.path.join(self.directory, "cni.sock")
         self.health = f"unix:{self.directory}/health.sock"
         self.config = os.path.join(self.directory, "agent.yaml")
+        self.cooldown = "1s"
         self.pods = {}  # Their addresses, by the names of their network namespaces.
         self.made = 0
 
@@ -264,7 +265,7 @@ class Agent(Machine):
                   "servers": [f"{server.address}:7443" for server in self.lab.servers],
                   "server_name": "spoke-ipam-server", "tls": self.tls, "health": self.health,
                   "cni_socket": self.socket, "state_dir": os.path.join(self.directory, "state"),
-                  "cooldown": "1s", "traffic": {"require_policy": False}}
+                  "cooldown": self.cooldown, "traffic": {"require_policy": False}}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
         os.makedirs(os.path.join(self.directory, "state"), exist_ok=True)

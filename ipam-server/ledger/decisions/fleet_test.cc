@@ -157,15 +157,47 @@ TEST(Fleet, LoadRefusesADoubledOrOrphanedAddress) {
             std::string::npos);
 }
 
-TEST(Fleet, WhatWasReleasedBeforeARestartIsInCooldownForTheRestOfItsTime) {
+// The clock of the server before may have been hours behind.
+TEST(Fleet, WhatWasInCooldownByTheLastTimeStoredHasAWholeOneAfterAStart) {
+  for (const absl::Duration behind : {absl::ZeroDuration(), absl::Seconds(10), absl::Hours(10)}) {
+    const absl::Time last = kNow - behind;
+    NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
+    record.released[One("10.1.0.4")] = last - absl::Seconds(29);
+    record.released[One("10.1.0.5")] = last - absl::Seconds(30);
+    record.released[One("10.1.0.6")] = last;
+    Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+    ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
+    FinishLoading(fleet, kNow);
+    const AddressPool& pool = fleet.ledger.pools()[0].pool;
+    EXPECT_EQ(pool.StateOf(A("10.1.0.5")), AddressPool::State::kFree);
+    Expire(fleet, kNow + absl::Seconds(29));
+    EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
+    EXPECT_EQ(pool.StateOf(A("10.1.0.6")), AddressPool::State::kCooldown);
+    Expire(fleet, kNow + absl::Seconds(30));
+    EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
+    EXPECT_EQ(pool.StateOf(A("10.1.0.6")), AddressPool::State::kFree);
+  }
+}
+
+// A server that attaches has seen that time, whatever it releases.
+TEST(Fleet, WhatWasAttachedSinceShowsThatACooldownIsOver) {
+  NodeRecord record = *WithAttachedNode({Pool("default", "10.1.0.0/24")}).ledger.Find(kNode1);
+  record.released[One("10.1.0.200")] = kNow - absl::Seconds(30);
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+  ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
+  FinishLoading(fleet, kNow + absl::Seconds(5));
+  EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.200")), AddressPool::State::kFree);
+}
+
+TEST(Fleet, ARecordGoesWithItsLastCooldownAfterAStart) {
   NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
   record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
   ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
   FinishLoading(fleet, kNow);
   EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
-  EXPECT_FALSE(Expire(fleet, kNow + absl::Seconds(19)).Stores());
-  const Effects effects = Expire(fleet, kNow + absl::Seconds(20));
+  EXPECT_FALSE(Expire(fleet, kNow + absl::Seconds(29)).Stores());
+  const Effects effects = Expire(fleet, kNow + absl::Seconds(30));
   EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
   EXPECT_EQ(fleet.ledger.Find(kNode1), nullptr);
   EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);

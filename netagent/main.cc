@@ -315,8 +315,8 @@ void LogStarted(const AgentConfig& config, const node_api::NodeIdentity& identit
 }
 
 struct Clocks {
-  const os::RealClock time_of_day;
-  const os::MonotonicClock uptime;
+  os::RealClock time_of_day;
+  os::MonotonicClock uptime;
   std::optional<os::SteadyClock> journal;  // That of the journal's times, which is never set.
 };
 

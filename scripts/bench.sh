@@ -24,7 +24,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   shaping       how exact limits are, and whether anything else notices
   budget        shares of a budget of the whole cluster, in simulation and over gRPC
   ha            three servers on three members of etcd, 7,500 agents over mutual TLS: servers and members
-                are killed and stopped, 100 times each, which takes hours (SPOKE_HA_REPEATS=N: N times)
+                are killed and stopped, 100 times each, which takes hours (SPOKE_HA_REPEATS=N: N times; 0:
+                these are left out)
   footprint     the agent at rest with 110 pods, and the size of an image
   build         CPU time to build demo, tests and release from nothing, and wall time of .ci/run; not in
                 `all`, since it takes two hours

@@ -1,5 +1,6 @@
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
 #include "ipam-server/enroll/pausing_reviewer.h"
+#include "ipam-server/enroll/testing/fake_api_server.h"
 #include "ipam-server/enroll/testing/token_reviewer_contract.h"
 
 namespace spoke::ipam {

@@ -15,7 +15,7 @@ class ClockBaseTest : public testing::Test {
     ASSERT_TRUE(os::WriteFileAtomic(path_, text, os::Durability::kVisible).ok());
   }
 
-  TempDir dir_;
+  testing_support::TempDir dir_;
   const std::string path_ = dir_.File("clock");
 };
 

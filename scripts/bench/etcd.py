@@ -85,8 +85,12 @@ class Etcd:
 
     def database_mib(self):
         """The size of the largest member's database."""
-        sizes = [self.status(member)["dbSize"] for member in range(MEMBERS)]
-        return max(sizes) / (1 << 20)
+        def answered():
+            found = [self.status(member) for member in range(MEMBERS)]
+            return found if all(found) else None
+
+        found = wait_until("the size of each member's database", 60, answered)
+        return max(status["dbSize"] for status in found) / (1 << 20)
 
     def version(self):
         return self.status(0)["version"]

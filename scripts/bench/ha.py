@@ -34,7 +34,7 @@ DEPOSED_S = 20
 
 
 class Size:
-    """How much is measured. SPOKE_HA_REPEATS: repetitions of each disturbance, which take hours at 100."""
+    """How much is measured. SPOKE_HA_REPEATS: repetitions of each disturbance, which take hours at 100; 0: none."""
 
     def __init__(self, quick):
         self.agents = 100 if quick else AGENTS
@@ -339,7 +339,8 @@ def run(bench):
     say(f"ha: etcd's heartbeat {HEARTBEAT_MS} ms, election {ELECTION_MS} ms; the leader's lease "
         f"{LEASE_S} s; {size.repeats} repetitions")
     certificates = make_certificates(bench, size.agents)
-    measure_disturbances(bench, size, certificates)
+    if size.repeats:
+        measure_disturbances(bench, size, certificates)
     measure_storms(bench, size, certificates)
     measure_tls(bench, size, certificates)
     measure_database(bench, size, certificates)

@@ -181,7 +181,8 @@ class Bench:
             say(f"--- {name}\n" + "".join(lines).rstrip())
 
     def row(self, what, figure, target="", note=""):
-        """A line of the table for people."""
+        """A line of the table for people. It is said at once too, so that what fails later loses nothing."""
+        say(f"{self.name}: {what}: {figure}" + (f" ({note})" if note else ""))
         self.rows.append((what, figure, target, note))
 
     def print_result(self):

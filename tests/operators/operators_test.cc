@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/admin/admin_gate.h"
+#include "ipam-server/admin/testing/admin_fixture.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/tls/authority.h"

@@ -137,8 +137,9 @@ def clocks_cooldown(programs, directory):
         agent.delete(pod)
 
         def state():
-            done, said = server.spokectl("ip", "get", address, "-o", "json")
-            return json.loads(said)["state"] if done else said
+            done, said = server.spokectl("ip", "list", "--node", agent.name, "-o", "json")
+            return next(row["state"] for row in json.loads(said)
+                        if row["address"] == address) if done else said
         eventually("the server knows of the cooldown", lambda: state() == "cooldown", 20)
         agent.stop()
         shift(lab, agent, 1)

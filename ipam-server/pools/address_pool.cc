@@ -79,11 +79,8 @@ bool AddressPool::Release(const ip::Prefix& unit, absl::Time usable_from) {
   if (it == units_.end() || it->second.owner == nullptr) return false;
   it->second.owner = nullptr;
   --held_;
-  if (it->second.quarantined) {
-    ++quarantined_;
-  } else {
-    Cool(unit, usable_from);
-  }
+  if (it->second.quarantined) ++quarantined_;
+  Cool(unit, usable_from);
   return true;
 }
 
@@ -91,10 +88,11 @@ bool AddressPool::Cool(const ip::Prefix& unit, absl::Time usable_from) {
   if (!Owns(unit)) return false;
   const uint64_t index = IndexOf(unit.base());
   Unit& entry = units_[index];
-  if (entry.owner != nullptr || entry.quarantined) return false;
+  if (entry.owner != nullptr) return false;
+  entry.usable_from = usable_from;
+  if (entry.quarantined) return false;  // What is left of it begins when that is lifted.
   Leave(entry);
   entry.cooldown = true;
-  entry.usable_from = usable_from;
   ++cooldown_count_;
   cooldown_.emplace_back(index, usable_from);
   return true;
@@ -112,10 +110,15 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
   if (entry.owner != nullptr) return true;
   if (quarantined) {
     ++quarantined_;
-  } else {
-    // It goes behind those that are ready: it has been in use last.
-    ready_.emplace_back(index, entry.usable_from);
+    return true;
   }
+  // A quarantine ends no cooldown. One that is over ends at the next look.
+  entry.cooldown = true;
+  ++cooldown_count_;
+  const auto behind = std::find_if(cooldown_.rbegin(), cooldown_.rend(), [&](const auto& other) {
+    return other.second <= entry.usable_from;
+  });
+  cooldown_.insert(behind.base(), {index, entry.usable_from});
   return true;
 }
 

@@ -62,11 +62,13 @@ class AddressPool {
   bool Release(const ip::Prefix& unit, absl::Time usable_from);
 
   // Does what Release() does, for a unit that is free here: at start, when a stored release is
-  // still in cooldown. False, and nothing changes, when it is held or quarantined.
+  // still in cooldown. False when it is held, and nothing changes, or quarantined: then it is in
+  // cooldown for what is left of that once the quarantine is lifted.
   bool Cool(const ip::Prefix& unit, absl::Time usable_from);
 
-  // A quarantined unit is not handed out until that is lifted; one that is held stays held, and is
-  // unusable once it is released. False, and nothing changes, when nothing had to change.
+  // A quarantined unit is not handed out until that is lifted, and its cooldown is over; one that
+  // is held stays held, and is unusable once it is released. False, and nothing changes, when
+  // nothing had to change.
   bool SetQuarantined(const ip::Prefix& unit, bool quarantined);
 
   // Ends cooldowns that are over at `now`, some thousands in one call; Take() does so too. For

@@ -99,6 +99,33 @@ TEST(AddressPool, AQuarantinedAddressIsUnusableUntilThatIsLifted) {
   EXPECT_EQ(*pool.Take(&kNode, kNow), One("10.1.0.4"));
 }
 
+// It is lifted sooner than the cooldown is over that began before it, in it, or was stored.
+TEST(AddressPool, AQuarantineEndsNoCooldown) {
+  AddressPool pool(Spec("10.1.0.0/29"));  // 10.1.0.4 to 10.1.0.6
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(pool.Take(&kNode, kNow).ok());
+  EXPECT_TRUE(pool.Release(One("10.1.0.4"), kNow + absl::Seconds(30)));
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.4"), true));
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), true));
+  EXPECT_TRUE(pool.Release(One("10.1.0.5"), kNow + absl::Seconds(31)));
+  EXPECT_TRUE(pool.Release(One("10.1.0.6"), kNow + absl::Seconds(32)));
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.5"), false));
+  EXPECT_TRUE(pool.SetQuarantined(One("10.1.0.4"), false));
+  EXPECT_EQ(pool.cooldown(), 3U);
+  EXPECT_FALSE(pool.Take(&kNode, kNow + absl::Seconds(29)).ok());
+  EXPECT_EQ(*pool.Take(&kNode, kNow + absl::Seconds(30)), One("10.1.0.4"));
+  EXPECT_EQ(*pool.Take(&kNode, kNow + absl::Seconds(31)), One("10.1.0.5"));
+  EXPECT_FALSE(pool.Take(&kNode, kNow + absl::Seconds(31)).ok());
+  EXPECT_EQ(*pool.Take(&kNode, kNow + absl::Seconds(32)), One("10.1.0.6"));
+
+  AddressPool restored(Spec("10.1.0.0/29"));
+  EXPECT_TRUE(restored.SetQuarantined(One("10.1.0.4"), true));
+  EXPECT_FALSE(restored.Cool(One("10.1.0.4"), kNow + absl::Seconds(30)));
+  EXPECT_TRUE(restored.SetQuarantined(One("10.1.0.4"), false));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(restored.Take(&kNode, kNow).ok());
+  EXPECT_FALSE(restored.Take(&kNode, kNow + absl::Seconds(29)).ok());
+  EXPECT_EQ(*restored.Take(&kNode, kNow + absl::Seconds(30)), One("10.1.0.4"));
+}
+
 TEST(AddressPool, AnAddressAnAgentProvesItHasIsHeldEvenInCooldown) {
   AddressPool pool(Spec("10.1.0.0/29"));
   EXPECT_TRUE(pool.Cool(One("10.1.0.4"), kNow + absl::Seconds(30)));
@@ -153,7 +180,7 @@ TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldInCooldownOrQuarantined) {
       case 2: {
         const bool released = pool.Release(any, now + absl::Seconds(30));
         ASSERT_EQ(released, held.erase(any) == 1) << any.ToString();
-        if (released && !quarantined.contains(any)) cooldown[any] = now + absl::Seconds(30);
+        if (released) cooldown[any] = now + absl::Seconds(30);
         break;
       }
       default: {
@@ -163,7 +190,6 @@ TEST(AddressPool, NoRandomUseHandsOutWhatIsHeldInCooldownOrQuarantined) {
         if (!usable) break;
         if (on) {
           quarantined.insert(any);
-          cooldown.erase(any);
         } else {
           quarantined.erase(any);
         }
@@ -213,6 +239,7 @@ TEST(AddressPool, WhatIsInUseOutsideIsNamedWhateverItsUse) {
   pool.EndCooldowns(kNow);
   EXPECT_EQ(pool.InUseOutside(&smaller), One("10.1.0.12"));
   ASSERT_TRUE(pool.SetQuarantined(One("10.1.0.12"), false));
+  pool.EndCooldowns(kNow);
   EXPECT_EQ(pool.InUseOutside(&smaller), std::nullopt);
   const PoolSpec blocks = Spec("10.1.0.0/24", 28);
   EXPECT_EQ(pool.InUseOutside(&blocks), One("10.1.0.5")) << "it is no block";

@@ -55,12 +55,6 @@ bool MassReleaseBreaker::Pardons(absl::Time now) const {
   return state_.pardon && now - state_.pardon->since < policy_.window;
 }
 
-uint64_t MassReleaseBreaker::AddressAllowance(uint64_t total, absl::Time now) const {
-  const uint64_t allowed = Allowance(total, policy_.floor);
-  const uint64_t pardoned = Pardons(now) ? state_.pardon->addresses : 0;
-  return allowed + std::min(pardoned, total - allowed);
-}
-
 MassReleaseBreaker::Verdict MassReleaseBreaker::Refuse(BreakerState::Freeze freeze) {
   ++state_.trips;
   state_.freeze = std::move(freeze);
@@ -74,9 +68,14 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::Judge(uint64_t total_attached, u
   const uint64_t before = FreedSince(now);
   // What the share is of: the addresses at the beginning of the window, more or less.
   const uint64_t total = total_attached + before;
-  const uint64_t allowed = AddressAllowance(total, now);
+  const uint64_t allowed = Allowance(total, policy_.floor);
   // The comparison is written so that no count, however wrong, can overflow into permission.
   if (would_free > allowed || before > allowed - would_free) {
+    if (Pardons(now) && would_free <= state_.pardon->addresses) {
+      // Its turn may come after others have used what may go anyway.
+      state_.pardon->addresses = 0;
+      return {.allowed = true};
+    }
     return Refuse(
         {.since = now,
          .reason = fmt::format(
@@ -110,7 +109,7 @@ void MassReleaseBreaker::GiveBack(uint64_t count) {
 uint64_t MassReleaseBreaker::Headroom(uint64_t total_attached, absl::Time now) const {
   if (state_.freeze) return 0;
   const uint64_t before = FreedSince(now);
-  const uint64_t allowed = AddressAllowance(total_attached + before, now);
+  const uint64_t allowed = Allowance(total_attached + before, policy_.floor);
   return allowed > before ? std::min(allowed - before, total_attached) : 0;
 }
 
@@ -136,9 +135,14 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::SourceShrank(std::string_view so
 
 std::optional<std::string> MassReleaseBreaker::Unfreeze(absl::Time now) {
   if (!state_.freeze) return std::nullopt;
-  state_.pardon = std::move(state_.freeze);
-  state_.pardon->since = now;
-  state_.freeze.reset();
+  BreakerState::Freeze pardon = *std::exchange(state_.freeze, std::nullopt);
+  pardon.since = now;
+  // One pass can be refused for its source first, and for its addresses once that may be short.
+  if (pardon.source.empty() && Pardons(now)) {
+    pardon.source = state_.pardon->source;
+    pardon.source_count = state_.pardon->source_count;
+  }
+  state_.pardon = std::move(pardon);
   state_.freed.clear();
   return state_.pardon->reason;
 }

@@ -87,8 +87,9 @@ class MassReleaseBreaker {
                        absl::Time now);
 
   // Lifts the freeze, after an operator has looked: a new window begins, and in it what was refused
-  // may happen once, for otherwise the same pass would freeze again. Returns why releases were
-  // frozen, or nullopt when they were not: then nothing changes.
+  // may happen once, whatever else is freed before it, for otherwise the same pass would freeze
+  // again. A source that was let pass in this window goes on being let pass. Returns why releases
+  // were frozen, or nullopt when they were not: then nothing changes.
   std::optional<std::string> Unfreeze(absl::Time now);
 
   bool frozen() const { return state_.freeze.has_value(); }
@@ -98,7 +99,6 @@ class MassReleaseBreaker {
   void Prune(absl::Time now);
   uint64_t FreedSince(absl::Time now) const;
   uint64_t Allowance(uint64_t total, uint64_t floor) const;
-  uint64_t AddressAllowance(uint64_t total, absl::Time now) const;
   bool Pardons(absl::Time now) const;
   Verdict Refuse(BreakerState::Freeze freeze);
 

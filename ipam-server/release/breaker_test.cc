@@ -115,6 +115,28 @@ TEST(MassReleaseBreaker, AnUnfrozenListingMayBeAsShortAsItWasButNoShorter) {
   EXPECT_FALSE(breaker.SourceShrank("the list", 100, 49, kNow).allowed);
 }
 
+// Many machines that go at once are too many for the list, and have too many addresses.
+TEST(MassReleaseBreaker, APassThatWasRefusedForBothReasonsHappensAfterTwoUnfreezes) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.SourceShrank("the list", 100, 50, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.SourceShrank("the list", 100, 50, kNow).allowed);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.SourceShrank("the list", 100, 50, kNow).allowed);
+  EXPECT_TRUE(breaker.Judge(1000, 500, kNow).allowed);
+}
+
+TEST(MassReleaseBreaker, WhatWasRefusedHappensAfterAnUnfreezeWhateverElseIsReleasedBefore) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_EQ(breaker.Headroom(1000, kNow), 50U) << "it is nobody else's";
+  EXPECT_TRUE(breaker.Judge(1000, 50, kNow).allowed);
+  EXPECT_TRUE(breaker.Judge(950, 500, kNow).allowed);
+  EXPECT_FALSE(breaker.Judge(450, 50, kNow).allowed);
+}
+
 TEST(MassReleaseBreaker, WhatAnAgentDeniedDoesNotCount) {
   MassReleaseBreaker breaker(kPolicy);
   EXPECT_TRUE(breaker.Judge(1000, 50, kNow).allowed);

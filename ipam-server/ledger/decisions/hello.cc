@@ -124,12 +124,17 @@ void EndAssignmentsOf(Fleet& fleet, NodeRecord& record, const node_api::Hello& h
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       Slot& slot = configuration.slots[i];
       const ip::Address address = configuration.AddressAt(i);
+      // A new journal counts from the beginning. The hello may name what was assigned since, where
+      // this store has not heard of the boot before: it is older, or another server's commit
+      // failed.
+      if (rebooted) slot.generation = 0;
       if (still_in_use.contains(address.ToBytes())) continue;
-      if (rebooted) slot.generation = 0;  // A new journal counts from the beginning.
       if (slot.use == Use::kInUse) {
         SetUse(fleet, record, configuration,
                {address, rebooted ? Use::kCooldown : Use::kAvailable, nullptr, now}, effects);
-      } else if (slot.use == Use::kCooldown && !rebooted) {
+      } else if (slot.use == Use::kCooldown && !rebooted &&
+                 now - slot.since >= fleet.policy.cooldown) {
+        // Before, the agent may not know of it yet, since it has booted: it is told again.
         SetUse(fleet, record, configuration, {address, Use::kAvailable, nullptr, now}, effects);
       }
     }

@@ -83,6 +83,34 @@ TEST_F(FleetIdentity, ProofGoesBeforeAClaim) {
       << "until an operator knows better";
 }
 
+// The first session after the boot ended before its agent was told.
+TEST_F(FleetIdentity, WhatRestsSinceABootDoesSoWhateverTheNextHelloSays) {
+  node_api::Hello hello = HelloOf(kNode1, "boot-1");
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
+  ASSERT_TRUE(Greet(hello).ok());
+  const auto use = [&] { return fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.4"))->slots[0].use; };
+  ASSERT_TRUE(Greet(HelloOf(kNode1, "boot-2"), kNow + absl::Seconds(1)).ok());
+  EXPECT_EQ(use(), Use::kCooldown);
+  ASSERT_TRUE(Greet(HelloOf(kNode1, "boot-2"), kNow + absl::Seconds(2)).ok());
+  EXPECT_EQ(use(), Use::kCooldown);
+  ASSERT_TRUE(Greet(HelloOf(kNode1, "boot-2"), kNow + absl::Seconds(31)).ok());
+  EXPECT_EQ(use(), Use::kAvailable);
+}
+
+// Its clock was set back, and a store that has been restored does not know of the boot.
+TEST_F(FleetIdentity, AfterABootGenerationsBeginAnewForWhatPodsUseAlreadyToo) {
+  node_api::Hello hello = HelloOf(kNode1, "boot-1");
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
+  ASSERT_TRUE(Greet(hello).ok());
+  node_api::Hello next = HelloOf(kNode1, "boot-2");
+  next.in_use = {AssignmentOf(A("10.1.0.4"), 3, "c2")};
+  ASSERT_TRUE(Greet(next).ok());
+  const Slot& slot = fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.4"))->slots[0];
+  EXPECT_EQ(slot.generation, 3U);
+  ASSERT_NE(slot.lessee, nullptr);
+  EXPECT_EQ(slot.lessee->container_id, "c2");
+}
+
 TEST_F(FleetIdentity, AReplacedMachineGivesItsPlaceUp) {
   ASSERT_TRUE(Greet(HelloOn(kNode1, kPlace)).ok());
   OnNic(fleet_, kNode1, {{"spoke-1", One("10.1.0.4")}}, kNow);

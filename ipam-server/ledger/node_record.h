@@ -77,6 +77,8 @@ struct IpConfiguration {
 // An entry whose address the cloud chooses, and has not told yet, or told one that cannot be used
 // (yet).
 struct WantedEntry {
+  static constexpr std::string_view kGivenBack = "is being given back, since its node was drained";
+
   std::string pool;
   ip::Family family = ip::Family::kV4;
   int prefix_length = 32;
@@ -84,6 +86,8 @@ struct WantedEntry {
   std::optional<ip::Prefix> given = {};  // What it chose; then `problem` says why that is no use.
   std::string problem = {};
 
+  // Whether the cloud is asked to take it off the NIC: it is of no use until it was.
+  bool is_given_back() const { return given && problem == kGivenBack; }
   uint64_t size() const;
   bool operator==(const WantedEntry&) const = default;
 };

@@ -199,7 +199,8 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
     if (!wanted.given) {
       nic.wanted.push_back({name, wanted.family, wanted.prefix_length});
     } else {
-      (leaving ? nic.removing : nic.configurations).push_back({name, *wanted.given});
+      const bool goes = leaving || wanted.is_given_back();
+      (goes ? nic.removing : nic.configurations).push_back({name, *wanted.given});
     }
   }
   const AddressCounts counts = CountAddresses(record);

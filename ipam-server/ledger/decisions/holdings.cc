@@ -83,8 +83,13 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
 
 void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
   std::vector<std::string> names;
-  for (const auto& [name, wanted] : record.wanted) {
-    if (!wanted.given) names.push_back(name);
+  for (auto& [name, wanted] : record.wanted) {
+    if (!wanted.given) {
+      names.push_back(name);
+    } else if (!wanted.is_given_back()) {
+      wanted.problem = WantedEntry::kGivenBack;
+      effects.changed.insert(record.key);
+    }
   }
   for (const std::string& name : names) fleet.ledger.SetWanted(record, name, std::nullopt);
   if (!names.empty()) effects.changed.insert(record.key);

@@ -72,6 +72,10 @@ bool IsDisproved(Fleet& fleet, const NodeRecord& record, const Configuration& co
 
 // --- Addresses that the cloud chose. ---
 
+bool IsLeaving(const NodeRecord& record) {
+  return record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
+}
+
 // Returns why the node may not have it; empty: it may.
 std::string WhyUnusable(const Fleet& fleet, const NodeRecord& record, const ip::Prefix& range,
                         absl::Time now) {
@@ -129,7 +133,20 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
 void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, Effects& effects,
                absl::Time now) {
   const auto wanted = record.wanted.find(entry.name);
+  if (const Configuration* held = std::as_const(record).Holding(entry.range.base());
+      held != nullptr && held->range == entry.range && held->name == entry.name) {
+    // It was of no use when it was given, and has been taken over from what its agent says since.
+    // Nobody may want the name less: the address would leave the NIC with it.
+    if (wanted != record.wanted.end()) fleet.ledger.SetWanted(record, entry.name, std::nullopt);
+    effects.changed.insert(record.key);
+    return;
+  }
   std::string problem = WhyUnusable(fleet, record, entry.range, now);
+  const bool known = wanted != record.wanted.end() && wanted->second.given == entry.range;
+  if (known && (wanted->second.is_given_back() || IsLeaving(record))) {
+    // A call that takes it off the NIC may be under way, whatever has ended since.
+    problem = WantedEntry::kGivenBack;
+  }
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
                  {.family = entry.range.family(),
@@ -210,6 +227,9 @@ Effects OnNic(Fleet& fleet, const NodeKey& key, const std::vector<IpConfiguratio
       if (configuration.name != there->second->name) {
         configuration.name = there->second->name;
         effects.changed.insert(key);
+      }
+      if (record.wanted.contains(configuration.name)) {
+        TakeGiven(fleet, record, *there->second, effects, now);
       }
     } else if (configuration.state == AddressState::kAttached) {
       MissFromNic(fleet, record, configuration, effects, now);

@@ -163,6 +163,22 @@ TEST_F(FleetNic, AQuarantinedAddressIsNotUsed) {
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
 }
 
+// A quarantine, or a backup that knew less, had made it unusable. What nobody wants leaves the NIC.
+TEST_F(FleetNic, WhatAPodUsesIsNotGivenBackWithANameThatWasUnusable) {
+  Join(kNode1);
+  ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), Quarantine{.since = kNow}, kNow).ok());
+  Give(kNode1, {"10.1.0.4"});
+  ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), std::nullopt, kNow).ok());
+  node_api::Hello hello = HelloFrom(kNode1);
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
+  OnHello(fleet_, hello, kNow);
+  Give(kNode1, {"10.1.0.4"});
+  EXPECT_THAT(WantedOf(fleet_, kNode1), testing::Not(testing::Contains("spoke-1")));
+  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
+  EXPECT_EQ(fleet_.ledger.Find(kNode1)->configurations.at(A("10.1.0.4")).name, "spoke-1");
+  EXPECT_EQ(CountsOf(kNode1).in_use, 1U);
+}
+
 TEST_F(FleetNic, AnEntryUnderAnotherNameKeepsItsAddress) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4"});
@@ -208,6 +224,28 @@ TEST_F(FleetNic, ADrainingNodeWantsNothing) {
   // The cloud had been asked already: what it gave is known, and given back later.
   Give(kNode1, {"10.1.0.4"});
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
+}
+
+// The call that takes it off may be under way for longer than the cooldown, or the drain.
+TEST_F(FleetNic, WhatADrainedNodeGivesBackIsNotUsedOnceItsCooldownIsOver) {
+  Join(kNode1);
+  Join(kNode2);
+  Give(kNode1, {"10.1.0.4"});
+  OnReclaimAnswer(fleet_, kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  Give(kNode1, {});
+  Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(10));
+  ASSERT_TRUE(SetMode(fleet_, "node2", NodeMode::kDraining, kNow + absl::Seconds(20)).ok());
+  Expire(fleet_, kNow + absl::Seconds(40));
+  EXPECT_EQ(CountsOf(kNode2).available, 0U);
+  ASSERT_TRUE(SetMode(fleet_, "node2", NodeMode::kActive, kNow + absl::Seconds(41)).ok());
+  Expire(fleet_, kNow + absl::Seconds(42));
+  Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(43));
+  EXPECT_EQ(CountsOf(kNode2).available, 0U);
+  EXPECT_TRUE(fleet_.ledger.Find(kNode2)->wanted.at("spoke-1").is_given_back());
+  Give(kNode2, {}, kNow + absl::Seconds(44));  // It is off the NIC.
+  Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(45));
+  EXPECT_EQ(CountsOf(kNode2).available, 1U);
+  CheckInvariants(fleet_.ledger);
 }
 
 TEST_F(FleetNic, AReplacedVmWantsNothing) {

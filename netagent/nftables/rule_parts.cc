@@ -1,5 +1,7 @@
 #include "netagent/nftables/rule_parts.h"
 
+#include <algorithm>
+
 #include "netagent/claims.h"
 
 namespace spoke::netagent::rules {

@@ -94,6 +94,7 @@ TEST_F(LedgerTest, ABlockStaysInQuarantineUntilItsLastAddressIsOut) {
   ledger_.SetQuarantine(A("10.2.0.18"), std::nullopt);
   EXPECT_EQ(StateOf(ledger_, A("10.2.0.18")), AddressPool::State::kQuarantined);
   ledger_.SetQuarantine(A("10.2.0.17"), std::nullopt);
+  ledger_.EndCooldowns(kNow);
   EXPECT_EQ(StateOf(ledger_, A("10.2.0.18")), AddressPool::State::kFree);
 }
 

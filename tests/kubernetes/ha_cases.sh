@@ -390,6 +390,7 @@ _hundred_while_leader_dies() {
     { lab_error "it asks nodes first: $(leader_ctl recovery show)" && return 1; }
   if ! lab_wait 240 "100 pods to run on ${others[*]}" "" _running_on "${others[*]}" crowd 100; then
     kube get node "$node" -o 'jsonpath={.spec.taints}'
+    grep -iE 'node_lifecycle|taint|disrupt|zone' "$(_kube_log kube-controller-manager)" | tail -n 40
     kube get pods --output wide | grep -v Running
     return 1
   fi

@@ -112,6 +112,10 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
     ++quarantined_;
     return true;
   }
+  if (entry.usable_from <= absl::UnixEpoch()) {  // Nobody has had it.
+    ready_.emplace_back(index, entry.usable_from);
+    return true;
+  }
   // A quarantine ends no cooldown. One that is over ends at the next look.
   entry.cooldown = true;
   ++cooldown_count_;

@@ -70,15 +70,19 @@ std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& reco
   return states;
 }
 
+bool IsLeaving(const NodeRecord& record) {
+  return record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
+}
+
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record) {
-  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return 0;
+  if (IsLeaving(record)) return 0;
   uint64_t target = 0;
   for (const GroupState& state : GroupStatesOf(fleet, record)) target += state.target;
   return target;
 }
 
 bool IsShort(const Fleet& fleet, const NodeRecord& record) {
-  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return false;
+  if (IsLeaving(record)) return false;
   if (!ProblemOf(record).empty()) return true;
   const std::vector<GroupState> states = GroupStatesOf(fleet, record);
   return states.empty() || std::any_of(states.begin(), states.end(), [](const GroupState& state) {
@@ -87,7 +91,7 @@ bool IsShort(const Fleet& fleet, const NodeRecord& record) {
 }
 
 std::string ShortageOf(const Fleet& fleet, const NodeRecord& record) {
-  if (record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired) return "";
+  if (IsLeaving(record)) return "";
   const std::vector<GroupState> states = GroupStatesOf(fleet, record);
   if (states.empty()) {
     return fmt::format(

@@ -22,6 +22,8 @@ struct GroupState {
 // Returns one for each group that the node draws from. They borrow the groups.
 std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& record);
 
+// Returns whether the node is to give back all that it has.
+bool IsLeaving(const NodeRecord& record);
 // Returns how many addresses the node should hold, over all pools it draws from.
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record);
 // Returns whether it has fewer than that.

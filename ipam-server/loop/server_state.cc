@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/inventory.h"
+#include "ipam-server/ledger/targets.h"
 #include "ipam-server/operators/operator_keys.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
@@ -194,7 +195,7 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
     entries.push_back({configuration.name, configuration.range});
   }
   nic.instance = record.instance;
-  const bool leaving = record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
+  const bool leaving = IsLeaving(record);
   for (const auto& [name, wanted] : record.wanted) {
     if (!wanted.given) {
       nic.wanted.push_back({name, wanted.family, wanted.prefix_length});

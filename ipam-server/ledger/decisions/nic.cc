@@ -11,6 +11,7 @@
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {
 namespace {
@@ -71,10 +72,6 @@ bool IsDisproved(Fleet& fleet, const NodeRecord& record, const Configuration& co
 }
 
 // --- Addresses that the cloud chose. ---
-
-bool IsLeaving(const NodeRecord& record) {
-  return record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
-}
 
 // Returns why the node may not have it; empty: it may.
 std::string WhyUnusable(const Fleet& fleet, const NodeRecord& record, const ip::Prefix& range,

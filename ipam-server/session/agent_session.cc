@@ -6,12 +6,14 @@
 namespace spoke::ipam {
 namespace {
 
-// How long the node must still keep `configuration` from pods, whatever its journal says.
+// How long the node must still keep `configuration` from pods, whatever its journal says. Not zero
+// for what is in cooldown here, since the agent is the one to say that it is over.
 absl::Duration CooldownOf(const Configuration& configuration, absl::Duration cooldown,
                           absl::Time now) {
   absl::Duration longest = absl::ZeroDuration();
   for (const Slot& slot : configuration.slots) {
-    if (slot.use == Use::kCooldown) longest = std::max(longest, cooldown - (now - slot.since));
+    if (slot.use != Use::kCooldown) continue;
+    longest = std::max({longest, cooldown - (now - slot.since), absl::Milliseconds(1)});
   }
   return longest;
 }

@@ -79,6 +79,9 @@ TEST_F(NextDesiredTest, AddressesOfTheLastBootAreInCooldownForTheRestOfTheirTime
   const node_api::DesiredState desired = Next(kNow + absl::Seconds(10));
   EXPECT_EQ(desired.added[0].cooldown, absl::Seconds(20));
   EXPECT_EQ(desired.added[1].cooldown, absl::ZeroDuration());
+  session_.full_due = true;
+  EXPECT_EQ(Next(kNow + absl::Seconds(30)).added[0].cooldown, absl::Milliseconds(1))
+      << "else the agent would never say that it is over";
 }
 
 TEST(ReconnectWithin, AFleetComesBackAThousandASecondAndAFewNodesAsTheyLike) {

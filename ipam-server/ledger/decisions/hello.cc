@@ -133,8 +133,9 @@ void EndAssignmentsOf(Fleet& fleet, NodeRecord& record, const node_api::Hello& h
         SetUse(fleet, record, configuration,
                {address, rebooted ? Use::kCooldown : Use::kAvailable, nullptr, now}, effects);
       } else if (slot.use == Use::kCooldown && !rebooted &&
-                 now - slot.since >= fleet.policy.cooldown) {
-        // Before, the agent may not know of it yet, since it has booted: it is told again.
+                 (slot.generation != 0 || now - slot.since >= fleet.policy.cooldown)) {
+        // The agent has said what has a generation, and its word that the cooldown is over may have
+        // been lost. Of what began with its boot it may not know yet: it is told again.
         SetUse(fleet, record, configuration, {address, Use::kAvailable, nullptr, now}, effects);
       }
     }

@@ -97,6 +97,21 @@ TEST_F(FleetIdentity, WhatRestsSinceABootDoesSoWhateverTheNextHelloSays) {
   EXPECT_EQ(use(), Use::kAvailable);
 }
 
+// The agent's clock may be ahead of the server's, and the session end before its report.
+TEST_F(FleetIdentity, AHelloEndsTheCooldownThatItDoesNotName) {
+  node_api::Hello hello = HelloOf(kNode1, "boot-1");
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 7)};
+  ASSERT_TRUE(Greet(hello).ok());
+  OnReport(fleet_, kNode1, {.released = {{A("10.1.0.4"), 7}}}, kNow);
+  const auto use = [&] { return fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.4"))->slots[0].use; };
+  hello.in_use.clear();
+  hello.cooldown = {A("10.1.0.4")};
+  ASSERT_TRUE(Greet(hello, kNow + absl::Seconds(28)).ok());
+  EXPECT_EQ(use(), Use::kCooldown);
+  ASSERT_TRUE(Greet(HelloOf(kNode1, "boot-1"), kNow + absl::Seconds(29)).ok());
+  EXPECT_EQ(use(), Use::kAvailable);
+}
+
 // Its clock was set back, and a store that has been restored does not know of the boot.
 TEST_F(FleetIdentity, AfterABootGenerationsBeginAnewForWhatPodsUseAlreadyToo) {
   node_api::Hello hello = HelloOf(kNode1, "boot-1");

@@ -1,6 +1,9 @@
 // Tests of others' files: network configurations, systemd's files, the table of mounts.
 #include "lib/node_checks/facts/foreign_files.h"
 
+#include <string>
+
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -95,7 +98,7 @@ TEST(MountTable, TheLongestPointAboveDecides) {
 }
 
 TEST(MountTable, OfTwoOnOnePointTheLastIsSeen) {
-  const std::string twice = std::string(kMounts) + "30 22 0:9 / /opt/cni rw - tmpfs none rw\n";
+  const std::string twice = fmt::format("{}30 22 0:9 / /opt/cni rw - tmpfs none rw\n", kMounts);
   EXPECT_EQ(FindMount(twice, "/opt/cni/bin")->file_system, "tmpfs");
 }
 

@@ -20,8 +20,8 @@ std::vector<std::string> NodesWithPromises(const ReservationBook& reservations) 
 Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& by)
     : policy(by), ledger(pools, by.target, by.cooldown), breaker(by.breaker) {}
 
-void FinishLoading(Fleet& fleet, absl::Time now) {
-  fleet.ledger.FinishLoading(now);
+std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now) {
+  std::set<NodeKey> changed = fleet.ledger.FinishLoading(now);
   for (const auto& [key, record] : fleet.ledger.nodes()) {
     if (record.configurations.empty() && record.wanted.empty()) fleet.forgettable.insert(key);
     const bool given =
@@ -37,6 +37,7 @@ void FinishLoading(Fleet& fleet, absl::Time now) {
   if (!fleet.reservations.all().empty()) {
     fleet.reservations.Recount(CapacityOf(fleet, NodesWithPromises(fleet.reservations)));
   }
+  return changed;
 }
 
 void TakeUnstored(Fleet& fleet, const Fleet& former) {

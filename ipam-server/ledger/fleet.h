@@ -81,8 +81,9 @@ struct Fleet {
   NodeKey settled;                // The one of them that was looked at last.
 };
 
-// Makes what follows from the records, once all that is stored has been put in. Call once.
-void FinishLoading(Fleet& fleet, absl::Time now);
+// Makes what follows from the records, once all that is stored has been put in. Returns the nodes
+// whose records are to be stored anew. Call once.
+std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now);
 // Takes over what agents said in sessions that go on and nobody stores, when what was loaded
 // replaces `former`.
 void TakeUnstored(Fleet& fleet, const Fleet& former);

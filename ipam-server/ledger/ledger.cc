@@ -84,7 +84,7 @@ NodeRecord Ledger::Unload(const NodeKey& key) {
   return std::move(record);
 }
 
-void Ledger::FinishLoading(absl::Time now) {
+std::set<NodeKey> Ledger::FinishLoading(absl::Time now) {
   absl::Time last = absl::InfinitePast();
   for (const auto& [key, record] : nodes_) {
     for (const auto& [base, configuration] : record.configurations) {
@@ -92,10 +92,11 @@ void Ledger::FinishLoading(absl::Time now) {
     }
     for (const auto& [range, at] : record.released) last = std::max(last, at);
   }
+  std::set<NodeKey> changed;
   std::vector<std::pair<absl::Time, ip::Prefix>> released;
   for (auto& [key, record] : nodes_) {
     for (auto& [range, at] : record.released) {
-      if (at + cooldown_ > last) at = now;
+      if (at + cooldown_ > last && std::exchange(at, now) != now) changed.insert(key);
       released.emplace_back(at, range);
     }
   }
@@ -106,6 +107,7 @@ void Ledger::FinishLoading(absl::Time now) {
     if (entry != nullptr) entry->pool.Cool(range, std::min(at, now) + cooldown_);
   }
   EndCooldowns(now);
+  return changed;
 }
 
 NodeRecord* Ledger::Find(const NodeKey& key) {

@@ -45,9 +45,10 @@ class Ledger {
   NodeRecord Unload(const NodeKey& key);
   // Keeps released addresses in cooldown. Whose cooldown was not over by the latest time that is
   // stored has a whole one from `now` on: what has passed since nobody knows, for another server's
-  // clock, or this one's before it was set, may have been far from ours. Call once, after the last
-  // Upsert() of the start.
-  void FinishLoading(absl::Time now);
+  // clock, or this one's before it was set, may have been far from ours. Returns the nodes of which
+  // that changed the record, which is to be stored: else the next server would count from before.
+  // Call once, after the last Upsert() of the start.
+  std::set<NodeKey> FinishLoading(absl::Time now);
 
   // Returns the record, or nullptr. Its fields may be changed, except `key`, `configurations`
   // (which there are, their ranges, pools and states, and the use of their slots), `wanted` (which

@@ -77,17 +77,14 @@ struct IpConfiguration {
 // An entry whose address the cloud chooses, and has not told yet, or told one that cannot be used
 // (yet).
 struct WantedEntry {
-  static constexpr std::string_view kGivenBack = "is being given back, since its node was drained";
-
   std::string pool;
   ip::Family family = ip::Family::kV4;
   int prefix_length = 32;
   absl::Time since;
   std::optional<ip::Prefix> given = {};  // What it chose; then `problem` says why that is no use.
   std::string problem = {};
+  bool given_back = false;  // The cloud is asked to take `given` off the NIC.
 
-  // Whether the cloud is asked to take it off the NIC: it is of no use until it was.
-  bool is_given_back() const { return given && problem == kGivenBack; }
   uint64_t size() const;
   bool operator==(const WantedEntry&) const = default;
 };

@@ -285,7 +285,8 @@ class FleetLoop {
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
-  std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
+  std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.
+  std::set<NodeKey> policy_waiting_;      // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
   NodeKey reviewed_;  // The last one; the next review goes on behind it.
   absl::Time last_tick_;

@@ -93,6 +93,7 @@ void FleetLoop::FinishReload() {
     }
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);
+  changed_by_loading_ = std::move(found.changed);
   // Freeing what memory had takes a while as well.
   InBackground([former = std::shared_ptr(std::move(loaded))]() mutable { former.reset(); });
 }

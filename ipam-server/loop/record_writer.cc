@@ -21,6 +21,43 @@ constexpr std::string_view kProbePrefix = "probe/";
 constexpr size_t kLeastProbeBytes = size_t{256} << 10;
 constexpr size_t kBytesPerProbe = size_t{256} << 10;
 
+bool IsLarge(const std::vector<CompareAndPut>& puts) {
+  size_t bytes = 0;
+  for (const CompareAndPut& put : puts)
+    bytes += put.key.size() + (put.value ? put.value->size() : 0);
+  return puts.size() > kAtomicWrites || bytes > kAtomicBytes;
+}
+
+// What changes hands, by who has it now. What a node loses is said by the history.
+struct Moves {
+  std::set<NodeKey> losing;
+  std::map<NodeKey, std::vector<ip::Address>> taken;
+};
+
+Moves MovesIn(const Effects& effects, const Fleet& fleet) {
+  Moves moves;
+  for (const HistoryEntry& entry : effects.history) {
+    if (entry.event != HistoryEvent::kDetached) continue;
+    const NodeKey former{entry.node, entry.vm_id};
+    moves.losing.insert(former);
+    const NodeRecord* holder = HolderOf(fleet.ledger, entry.address);
+    if (holder != nullptr && holder->key != former) {
+      moves.taken[holder->key].push_back(entry.address);
+    }
+  }
+  return moves;
+}
+
+// Returns the record of before it took `taken`.
+NodeRecord Without(const std::vector<ip::Address>& taken, NodeRecord record) {
+  for (const ip::Address& address : taken) {
+    if (const Configuration* held = record.Holding(address)) {
+      record.configurations.erase(ip::Address(held->range.base()));
+    }
+  }
+  return record;
+}
+
 // Returns whether the record is never written again, so that its revision need not be known.
 bool IsWrittenOnce(std::string_view key) {
   return key.starts_with(kHistoryPrefix) || key.starts_with(kOperatorLogPrefix);
@@ -63,10 +100,21 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   StagePolicy(puts, first_raw, revisions_);
   if (puts.empty() && !effects.recovery) return 0;
   Put(std::string(kStoreKey), EncodeStore(next), puts);
+  // A recovery is over once all that it decided is stored, and is under way before.
+  if (effects.recovery) puts.back().stage = next.cause ? Stage::kHold : Stage::kFinish;
   for (const HistoryEntry& entry : effects.history) history_.Append(entry);
   for (const HistoryBuffer::Chunk& chunk : history_.Take(now)) {
     puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
   }
+  size_t written = 0;
+  if (IsLarge(puts)) {
+    ASSIGN_OR_RETURN(written, CommitLosses(effects, fleet, puts));
+  }
+  RETURN_IF_ERROR(Commit(puts));
+  return written + puts.size();
+}
+
+absl::Status RecordWriter::Commit(const std::vector<CompareAndPut>& puts) {
   absl::StatusOr<std::vector<int64_t>> committed = store_.Commit(puts);
   if (!committed.ok()) {
     failed_bytes_ = 0;
@@ -81,17 +129,48 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
       revisions_[puts[i].key] = revisions[i];
     }
   }
-  return puts.size();
+  return absl::OkStatus();
+}
+
+// A node whose record both loses and takes is written twice: one stage has room for one of the two,
+// and nodes may take from each other in a circle.
+absl::StatusOr<size_t> RecordWriter::CommitLosses(const Effects& effects, const Fleet& fleet,
+                                                  std::vector<CompareAndPut>& puts) {
+  const Moves moves = MovesIn(effects, fleet);
+  std::map<std::string, std::string, std::less<>> losses;
+  for (const auto& [key, taken] : moves.taken) {
+    if (!moves.losing.contains(key)) continue;
+    losses.emplace(StoreKeyOf(key), EncodeNode(Without(taken, *fleet.ledger.Find(key))));
+  }
+  if (losses.empty()) return 0;
+  std::vector<CompareAndPut> first;
+  bool follows = false;  // The write before is among them.
+  for (const CompareAndPut& put : puts) {
+    const auto loss = losses.find(put.key);
+    const bool loses = loss != losses.end();
+    follows = loses || put.stage == Stage::kHold || (put.joined && follows);
+    if (!follows) continue;
+    first.push_back(put);
+    if (loses) {
+      first.back().value = loss->second;
+      first.back().stage = Stage::kRelease;
+    }
+  }
+  RETURN_IF_ERROR(Commit(first));
+  std::erase_if(puts, [&](CompareAndPut& put) {
+    const auto revision = revisions_.find(put.key);
+    if (IsWrittenOnce(put.key)) return false;
+    put.expected = revision == revisions_.end() ? 0 : revision->second;
+    return !put.value && put.expected == 0;
+  });
+  return first.size();
 }
 
 // What a node gives up, another may have in the same commit. A record that has another key now is
 // in one transaction under both: between the two, its addresses would be nobody's.
 void RecordWriter::PutNodes(const Effects& effects, const Fleet& fleet,
                             std::vector<CompareAndPut>& puts) {
-  std::set<NodeKey> releasing;
-  for (const HistoryEntry& entry : effects.history) {
-    if (entry.event == HistoryEvent::kDetached) releasing.insert({entry.node, entry.vm_id});
-  }
+  const Moves moves = MovesIn(effects, fleet);
   const auto put = [&](const NodeKey& key, bool joined) {
     const NodeRecord* record = fleet.ledger.Find(key);
     const size_t before = puts.size();
@@ -99,7 +178,8 @@ void RecordWriter::PutNodes(const Effects& effects, const Fleet& fleet,
         record == nullptr ? std::nullopt : std::optional<std::string>(EncodeNode(*record)), puts);
     if (puts.size() == before) return;
     puts.back().joined = joined;
-    if (releasing.contains(key)) puts.back().stage = Stage::kRelease;
+    if (moves.losing.contains(key) && !moves.taken.contains(key))
+      puts.back().stage = Stage::kRelease;
   };
   std::set<NodeKey> written;
   for (const auto& [former, present] : effects.renamed) {

@@ -31,16 +31,20 @@ class RecordWriter {
     const Fleet& fleet;
     const RecoveryState& next;  // What is stored of the store itself, if anything is stored.
   };
-  // Stores, in one commit whose stages are as Stage has them, all that the effects name as it now
-  // stands in the fleet, `raw` as it is, the history of the effects in chunks of its own, and
-  // `next`. Returns how many records that were. Errors: as Store::Commit(); what was known of
-  // revisions is then no longer to be trusted.
+  // Stores, in stages as Stage has them, all that the effects name as it now stands in the fleet,
+  // `raw` as it is, the history of the effects in chunks of its own, and `next`: in one commit of
+  // the store, or in two if it is large and there are nodes that lose some and take others. Returns
+  // how many writes that were. Errors: as Store::Commit(); what was known of revisions is then no
+  // longer to be trusted.
   absl::StatusOr<size_t> Commit(const Decided& decided, absl::Time now);
 
   // Whether a commit as large as the last one that failed gets through. Errors: as Store::Commit().
   absl::Status Probe();
 
  private:
+  absl::Status Commit(const std::vector<CompareAndPut>& puts);
+  absl::StatusOr<size_t> CommitLosses(const Effects& effects, const Fleet& fleet,
+                                      std::vector<CompareAndPut>& puts);
   void PutNodes(const Effects& effects, const Fleet& fleet, std::vector<CompareAndPut>& puts);
   void Put(std::string key, std::optional<std::string> value, std::vector<CompareAndPut>& puts);
 

@@ -129,7 +129,7 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
   RETURN_IF_ERROR(CheckAgainst(objects, world));
   Fleet fleet(PoolsOf(settings, objects), settings.fleet);
   RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet));
-  FinishLoading(fleet, now);
+  std::set<NodeKey> changed = FinishLoading(fleet, now);
   RecoveryState recovery{.store_id = settings.new_store_id};
   RETURN_IF_ERROR(ForEach(store, kStoreKey, revisions, [&](std::string_view value) -> absl::Status {
     ASSIGN_OR_RETURN(recovery, DecodeStore(value));
@@ -143,7 +143,8 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
                                .configured = std::move(world.configured),
                                .recovery = Recovery(std::move(recovery))},
                      .revisions = std::move(revisions),
-                     .newest_chunk = newest_chunk};
+                     .newest_chunk = newest_chunk,
+                     .changed = std::move(changed)};
 }
 
 std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
@@ -200,7 +201,7 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
     if (!wanted.given) {
       nic.wanted.push_back({name, wanted.family, wanted.prefix_length});
     } else {
-      const bool goes = leaving || wanted.is_given_back();
+      const bool goes = leaving || wanted.given_back;
       (goes ? nic.removing : nic.configurations).push_back({name, *wanted.given});
     }
   }

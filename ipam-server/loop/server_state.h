@@ -48,6 +48,7 @@ struct LoadedState {
   ServerState state;
   Revisions revisions;
   HistoryKeyParts newest_chunk;
+  std::set<NodeKey> changed;  // The nodes whose records are to be stored anew.
 };
 
 // Finishes a change of policy that a crash has cut short (policy/staged_policy.h); writes nothing

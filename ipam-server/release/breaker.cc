@@ -69,34 +69,41 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::Judge(uint64_t total_attached, u
   // What the share is of: the addresses at the beginning of the window, more or less.
   const uint64_t total = total_attached + before;
   const uint64_t allowed = Allowance(total, policy_.floor);
-  // The comparison is written so that no count, however wrong, can overflow into permission.
-  if (would_free > allowed || before > allowed - would_free) {
-    if (Pardons(now) && would_free <= state_.pardon->addresses) {
-      // Its turn may come after others have used what may go anyway.
-      state_.pardon->addresses = 0;
-      return {.allowed = true};
+  const uint64_t room = allowed > before ? allowed - before : 0;
+  const uint64_t beyond = would_free > room ? would_free - room : 0;
+  if (beyond > 0) {
+    if (!Pardons(now) || beyond > state_.pardon->refused.addresses) {
+      return Refuse(
+          {.since = now,
+           .reason = fmt::format(
+               "one pass would free {} addresses after {} in the last {}, of {} attached; {} may "
+               "go in that time ({:g} %, at least {}). Find out whether their pods are really "
+               "gone, then run `spokectl unfreeze`",
+               would_free, before, absl::FormatDuration(policy_.window), total, allowed,
+               policy_.share * 100, policy_.floor),
+           .refused = {.addresses = would_free}});
     }
-    return Refuse(
-        {.since = now,
-         .reason = fmt::format(
-             "one pass would free {} addresses after {} in the last {}, of {} attached; {} may go "
-             "in that time ({:g} %, at least {}). Find out whether their pods are really gone, "
-             "then run `spokectl unfreeze`",
-             would_free, before, absl::FormatDuration(policy_.window), total, allowed,
-             policy_.share * 100, policy_.floor),
-         .addresses = would_free});
+    state_.pardon->refused.addresses -= beyond;
+    state_.pardon->drawn += beyond;
   }
-  if (would_free == 0) return {.allowed = true};
+  const uint64_t counted = would_free - beyond;
+  if (counted == 0) return {.allowed = true};
   const absl::Time slice_end = SliceEnd(now, policy_.window);
   if (!state_.freed.empty() && state_.freed.back().at == slice_end) {
-    state_.freed.back().addresses += would_free;
+    state_.freed.back().addresses += counted;
   } else {
-    state_.freed.push_back({.at = slice_end, .addresses = would_free});
+    state_.freed.push_back({.at = slice_end, .addresses = counted});
   }
   return {.allowed = true};
 }
 
 void MassReleaseBreaker::GiveBack(uint64_t count) {
+  if (state_.pardon) {
+    const uint64_t undrawn = std::min(count, state_.pardon->drawn);
+    state_.pardon->refused.addresses += undrawn;
+    state_.pardon->drawn -= undrawn;
+    count -= undrawn;
+  }
   while (count > 0 && !state_.freed.empty()) {
     auto& newest = state_.freed.back();
     const uint64_t taken = std::min(count, newest.addresses);
@@ -120,7 +127,8 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::SourceShrank(std::string_view so
   const uint64_t lost = previous > now_count ? previous - now_count : 0;
   const uint64_t allowed = Allowance(previous, policy_.source_floor);
   if (lost <= allowed) return {.allowed = true};
-  if (Pardons(now) && state_.pardon->source == source && now_count >= state_.pardon->source_count) {
+  if (Pardons(now) && state_.pardon->refused.source == source &&
+      now_count >= state_.pardon->refused.source_count) {
     return {.allowed = true};
   }
   return Refuse({.since = now,
@@ -129,18 +137,22 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::SourceShrank(std::string_view so
                                        "then run `spokectl unfreeze`",
                                        source, previous, now_count, allowed, policy_.share * 100,
                                        policy_.source_floor),
-                 .source = std::string(source),
-                 .source_count = now_count});
+                 .refused = {.source = std::string(source), .source_count = now_count}});
 }
 
 std::optional<std::string> MassReleaseBreaker::Unfreeze(absl::Time now) {
   if (!state_.freeze) return std::nullopt;
-  BreakerState::Freeze pardon = *std::exchange(state_.freeze, std::nullopt);
-  pardon.since = now;
-  // One pass can be refused for its source first, and for its addresses once that may be short.
-  if (pardon.source.empty() && Pardons(now)) {
-    pardon.source = state_.pardon->source;
-    pardon.source_count = state_.pardon->source_count;
+  BreakerState::Freeze freeze = *std::exchange(state_.freeze, std::nullopt);
+  BreakerState::Pardon pardon{
+      .since = now, .reason = std::move(freeze.reason), .refused = std::move(freeze.refused)};
+  if (Pardons(now)) {
+    const BreakerState::Refused& left = state_.pardon->refused;
+    pardon.refused.addresses += left.addresses;
+    // One pass can be refused for its source first, and for its addresses once that may be short.
+    if (pardon.refused.source.empty()) {
+      pardon.refused.source = left.source;
+      pardon.refused.source_count = left.source_count;
+    }
   }
   state_.pardon = std::move(pardon);
   state_.freed.clear();

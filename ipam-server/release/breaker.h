@@ -30,15 +30,30 @@ struct BreakerPolicy {
 
 // What has to outlive the process. Plain, so that it can be stored.
 struct BreakerState {
-  struct Freeze {
-    absl::Time since;
-    std::string reason;
-    // What was refused: so many addresses, or a source that fell to so many entries.
+  // So many addresses, or a source that fell to so many entries.
+  struct Refused {
     uint64_t addresses = 0;
     std::string source;
     uint64_t source_count = 0;
 
+    bool operator==(const Refused&) const = default;
+  };
+  struct Freeze {
+    absl::Time since;
+    std::string reason;
+    Refused refused;
+
     bool operator==(const Freeze&) const = default;
+  };
+  // What an operator has looked at and let pass, for one window from `since`, which is the time of
+  // the unfreeze.
+  struct Pardon {
+    absl::Time since;
+    std::string reason;  // Why it had been refused.
+    Refused refused;     // Its addresses are those that may still go.
+    uint64_t drawn = 0;  // The addresses that have gone on this pardon.
+
+    bool operator==(const Pardon&) const = default;
   };
   struct Freed {
     absl::Time at;  // The end of the slice of time it stands for.
@@ -48,10 +63,8 @@ struct BreakerState {
   };
 
   std::optional<Freeze> freeze;
-  // What an operator has looked at and let pass, for one window from `since`, which is the time of
-  // the unfreeze.
-  std::optional<Freeze> pardon;
-  std::deque<Freed> freed;  // Oldest first, within the window; at most 62.
+  std::optional<Pardon> pardon;
+  std::deque<Freed> freed;  // Oldest first, within the window, without what a pardon let go; <= 62.
   uint64_t trips = 0;       // How often it froze, ever.
 
   bool operator==(const BreakerState&) const = default;
@@ -68,11 +81,13 @@ class MassReleaseBreaker {
   explicit MassReleaseBreaker(const BreakerPolicy& policy, BreakerState state = {});
 
   // Judges whether one pass may free `would_free` of the addresses, of which `total_attached` are
-  // attached before it. What is allowed counts as freed at once. What is not freezes releases from
-  // now on; while they are frozen nothing is allowed, and the reason stays that of the freeze.
+  // attached before it. What is allowed counts as freed at once; what is more than may go anyway is
+  // drawn from the pardon. What is not allowed freezes releases from now on; while they are frozen
+  // nothing is allowed, and the reason stays that of the freeze.
   Verdict Judge(uint64_t total_attached, uint64_t would_free, absl::Time now);
 
   // Notes that `count` of those that Judge() allowed were not freed after all: the agent denied.
+  // They go back to the pardon first, so that a pass that was let go makes no room for others.
   void GiveBack(uint64_t count);
 
   // How many Judge() would allow now. A job that ended frees a large share for good reasons: the
@@ -86,10 +101,11 @@ class MassReleaseBreaker {
   Verdict SourceShrank(std::string_view source, uint64_t previous, uint64_t now_count,
                        absl::Time now);
 
-  // Lifts the freeze, after an operator has looked: a new window begins, and in it what was refused
-  // may happen once, whatever else is freed before it, for otherwise the same pass would freeze
-  // again. A source that was let pass in this window goes on being let pass. Returns why releases
-  // were frozen, or nullopt when they were not: then nothing changes.
+  // Lifts the freeze, after an operator has looked: a new window begins, and in it as many
+  // addresses as were refused may go beyond what may go anyway, for otherwise the same pass would
+  // freeze again. What is left of a pardon of this window is added, and a source that was let pass
+  // in it goes on being let pass. Returns why releases were frozen, or nullopt when they were not:
+  // then nothing changes.
   std::optional<std::string> Unfreeze(absl::Time now);
 
   bool frozen() const { return state_.freeze.has_value(); }

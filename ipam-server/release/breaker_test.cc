@@ -137,6 +137,39 @@ TEST(MassReleaseBreaker, WhatWasRefusedHappensAfterAnUnfreezeWhateverElseIsRelea
   EXPECT_FALSE(breaker.Judge(450, 50, kNow).allowed);
 }
 
+// A node's few addresses are judged before the many of machines that are gone.
+TEST(MassReleaseBreaker, ASmallPassBeyondWhatMayGoTakesNoMoreOfAPardonThanItNeeds) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.Judge(1000, 50, kNow).allowed);
+  EXPECT_TRUE(breaker.Judge(950, 10, kNow).allowed);
+  EXPECT_TRUE(breaker.Judge(940, 490, kNow).allowed);
+  EXPECT_FALSE(breaker.Judge(450, 1, kNow).allowed);
+}
+
+TEST(MassReleaseBreaker, ASmallerFreezeLeavesWhatIsLeftOfALargerPardon) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_FALSE(breaker.Judge(1000, 560, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_FALSE(MassReleaseBreaker(kPolicy, breaker.state()).Judge(2000, 1161, kNow).allowed);
+  EXPECT_TRUE(breaker.Judge(2000, 1160, kNow).allowed);
+}
+
+TEST(MassReleaseBreaker, WhatAnAgentDeniesOfAPardonedPassMakesNoRoomForOthers) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.Judge(1000, 550, kNow).allowed);
+  EXPECT_EQ(breaker.Headroom(450, kNow), 0U);
+  breaker.GiveBack(300);
+  EXPECT_EQ(breaker.Headroom(750, kNow), 0U);
+  EXPECT_TRUE(breaker.Judge(750, 300, kNow).allowed) << "it may still go";
+  EXPECT_FALSE(breaker.Judge(450, 1, kNow).allowed);
+}
+
 TEST(MassReleaseBreaker, WhatAnAgentDeniedDoesNotCount) {
   MassReleaseBreaker breaker(kPolicy);
   EXPECT_TRUE(breaker.Judge(1000, 50, kNow).allowed);

@@ -161,6 +161,7 @@ void Encode(const WantedEntry& wanted, v1::WantedAddress& out) {
   out.set_since_unix_ms(absl::ToUnixMillis(wanted.since));
   if (wanted.given) EncodePrefix(*wanted.given, *out.mutable_given());
   out.set_problem(wanted.problem);
+  out.set_given_back(wanted.given_back);
 }
 
 absl::StatusOr<WantedEntry> Decode(const v1::WantedAddress& in, const v1::NodeRecord& record) {
@@ -175,7 +176,8 @@ absl::StatusOr<WantedEntry> Decode(const v1::WantedAddress& in, const v1::NodeRe
   WantedEntry wanted{.family = in.v6() ? ip::Family::kV6 : ip::Family::kV4,
                      .prefix_length = static_cast<int>(in.prefix_length()),
                      .since = absl::FromUnixMillis(in.since_unix_ms()),
-                     .problem = in.problem()};
+                     .problem = in.problem(),
+                     .given_back = in.given_back()};
   if (in.pool_number() > 0) wanted.pool = record.pools(static_cast<int>(in.pool_number()) - 1);
   if (in.has_given()) {
     ASSIGN_OR_RETURN(wanted.given, DecodePrefix(in.given()));
@@ -385,11 +387,22 @@ absl::StatusOr<Reservation> DecodeReservation(std::string_view bytes) {
   return reservation;
 }
 
+void FillRefused(const BreakerState::Refused& refused, v1::BreakerRecord::Refused& out) {
+  out.set_addresses(refused.addresses);
+  out.set_source(refused.source);
+  out.set_source_count(refused.source_count);
+}
+
+BreakerState::Refused RefusedFrom(const v1::BreakerRecord::Refused& in) {
+  return {.addresses = in.addresses(), .source = in.source(), .source_count = in.source_count()};
+}
+
 std::string EncodeBreaker(const BreakerState& state) {
   v1::BreakerRecord out;
   if (state.freeze) {
     out.set_frozen_reason(state.freeze->reason);
     out.set_frozen_unix_ms(absl::ToUnixMillis(state.freeze->since));
+    FillRefused(state.freeze->refused, *out.mutable_frozen());
   }
   for (const BreakerState::Freed& freed : state.freed) {
     v1::BreakerRecord::Freed& stored = *out.add_freed();
@@ -400,6 +413,8 @@ std::string EncodeBreaker(const BreakerState& state) {
   if (state.pardon) {
     out.set_pardoned_reason(state.pardon->reason);
     out.set_pardoned_unix_ms(absl::ToUnixMillis(state.pardon->since));
+    FillRefused(state.pardon->refused, *out.mutable_pardoned());
+    out.set_pardoned_drawn(state.pardon->drawn);
   }
   return out.SerializeAsString();
 }
@@ -409,11 +424,14 @@ absl::StatusOr<BreakerState> DecodeBreaker(std::string_view bytes) {
   BreakerState state{.trips = in.trips()};
   if (!in.frozen_reason().empty()) {
     state.freeze = {.since = absl::FromUnixMillis(in.frozen_unix_ms()),
-                    .reason = in.frozen_reason()};
+                    .reason = in.frozen_reason(),
+                    .refused = RefusedFrom(in.frozen())};
   }
   if (!in.pardoned_reason().empty()) {
     state.pardon = {.since = absl::FromUnixMillis(in.pardoned_unix_ms()),
-                    .reason = in.pardoned_reason()};
+                    .reason = in.pardoned_reason(),
+                    .refused = RefusedFrom(in.pardoned()),
+                    .drawn = in.pardoned_drawn()};
   }
   for (const v1::BreakerRecord::Freed& freed : in.freed()) {
     state.freed.push_back({absl::FromUnixMillis(freed.unix_ms()), freed.addresses()});

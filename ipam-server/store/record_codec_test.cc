@@ -49,7 +49,8 @@ NodeRecord Sample() {
       {"spoke-9",
        {.since = since,
         .given = ip::Prefix::Parse("10.9.0.4/32").value(),
-        .problem = "is in none of the pools"}}};
+        .problem = "is in none of the pools",
+        .given_back = true}}};
   return record;
 }
 
@@ -97,10 +98,11 @@ TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
       .reason = "doubled", .since = since, .until = since + absl::Minutes(10), .doubled = true};
   EXPECT_EQ(*DecodeQuarantine(EncodeQuarantine(A("10.1.0.4"), quarantine)),
             (std::pair{A("10.1.0.4"), quarantine}));
-  const BreakerState breaker{.freeze = BreakerState::Freeze{.since = since, .reason = "too much"},
-                             .pardon = BreakerState::Freeze{.since = since, .reason = "before"},
-                             .freed = {{since, 7}},
-                             .trips = 3};
+  const BreakerState breaker{
+      .freeze = BreakerState::Freeze{since, "too much", {.addresses = 40}},
+      .pardon = BreakerState::Pardon{since, "before", {5, "the list", 12}, /*drawn=*/9},
+      .freed = {{since, 7}},
+      .trips = 3};
   EXPECT_EQ(*DecodeBreaker(EncodeBreaker(breaker)), breaker);
   Reservation reservation{.name = "job",
                           .by_count = true,

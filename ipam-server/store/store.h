@@ -25,8 +25,8 @@ struct StoredRecord {
 
 // When a write is stored, if its batch cannot be stored at once: what a crash in between leaves
 // must be safe to begin from. So an address is kept out of use before its node loses it, and a node
-// loses it before another has it.
-enum class Stage : uint8_t { kHold, kRelease, kTake };
+// loses it before another has it; last comes what says that all of it has happened.
+enum class Stage : uint8_t { kHold, kRelease, kTake, kFinish };
 
 // One write of a batch: takes effect only if the stored revision is still `expected` (0: no such
 // key). No value removes the key.

@@ -41,7 +41,8 @@ class Etcd:
              "--listen-client-urls", client, "--advertise-client-urls", client,
              "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
              "--initial-cluster", everybody, "--initial-cluster-token", self.bench.directory,
-             "--heartbeat-interval", str(HEARTBEAT_MS), "--election-timeout", str(ELECTION_MS),
+             "--snapshot-count", "10000",  # As the files of scripts/etcd_files.sh have it.
+            "--heartbeat-interval", str(HEARTBEAT_MS), "--election-timeout", str(ELECTION_MS),
              "--logger", "zap"], log=f"{self.name}.m{member}.log")
 
     def ctl(self, *words, member=None, fail=True):

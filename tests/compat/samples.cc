@@ -96,11 +96,11 @@ ipam::Reservation ReservationSample() {
           .open_places = 3};
 }
 
-// Returns a state. What was refused is not stored, only since when and why.
+// Returns a state. Older versions do not store what was refused, only since when and why.
 ipam::BreakerState BreakerSample() {
   ipam::BreakerState state;
   state.freeze = ipam::BreakerState::Freeze{.since = kThen, .reason = "too many would go"};
-  state.pardon = ipam::BreakerState::Freeze{.since = kThen - absl::Hours(1), .reason = "a node"};
+  state.pardon = ipam::BreakerState::Pardon{.since = kThen - absl::Hours(1), .reason = "a node"};
   state.freed = {{.at = kThen, .addresses = 32}};
   state.trips = 4;
   return state;

@@ -167,7 +167,8 @@ TEST(Fleet, WhatWasInCooldownByTheLastTimeStoredHasAWholeOneAfterAStart) {
     record.released[One("10.1.0.6")] = last;
     Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
     ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
-    FinishLoading(fleet, kNow);
+    EXPECT_EQ(FinishLoading(fleet, kNow), std::set{kNode1});
+    EXPECT_EQ(fleet.ledger.Find(kNode1)->released[One("10.1.0.4")], kNow);
     const AddressPool& pool = fleet.ledger.pools()[0].pool;
     EXPECT_EQ(pool.StateOf(A("10.1.0.5")), AddressPool::State::kFree);
     Expire(fleet, kNow + absl::Seconds(29));

@@ -86,8 +86,9 @@ void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
   for (auto& [name, wanted] : record.wanted) {
     if (!wanted.given) {
       names.push_back(name);
-    } else if (!wanted.is_given_back()) {
-      wanted.problem = WantedEntry::kGivenBack;
+    } else if (!wanted.given_back) {
+      wanted.given_back = true;
+      wanted.problem = kGivenBack;
       effects.changed.insert(record.key);
     }
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/time/time.h"
 #include "ipam-server/ledger/address_state.h"
@@ -15,6 +16,9 @@
 #include "lib/node_api/assignments.h"
 
 namespace spoke::ipam {
+
+// Why an entry that is given back is of no use.
+inline constexpr std::string_view kGivenBack = "is being given back, since its node was drained";
 
 // Returns the name of the node's next entry on its NIC, which no other has or had.
 std::string NextName(const Fleet& fleet, NodeRecord& record);

@@ -111,11 +111,14 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
   if (const auto wanted = record.wanted.find(name); wanted == record.wanted.end()) {
     fleet.ledger.SetWanted(record, name, unusable);
   } else {
-    if (wanted->second.given == unusable.given && wanted->second.problem == unusable.problem) {
+    WantedEntry& entry = wanted->second;
+    if (entry.given == unusable.given && entry.problem == unusable.problem &&
+        entry.given_back == unusable.given_back) {
       return;
     }
-    wanted->second.given = unusable.given;
-    wanted->second.problem = unusable.problem;
+    entry.given = unusable.given;
+    entry.problem = unusable.problem;
+    entry.given_back = unusable.given_back;
   }
   effects.changed.insert(record.key);
   const ip::Address& base = unusable.given->base();
@@ -140,17 +143,17 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, E
   }
   std::string problem = WhyUnusable(fleet, record, entry.range, now);
   const bool known = wanted != record.wanted.end() && wanted->second.given == entry.range;
-  if (known && (wanted->second.is_given_back() || IsLeaving(record))) {
-    // A call that takes it off the NIC may be under way, whatever has ended since.
-    problem = WantedEntry::kGivenBack;
-  }
+  // A call that takes it off the NIC may be under way, whatever has ended since.
+  const bool given_back = known && (wanted->second.given_back || IsLeaving(record));
+  if (given_back) problem = kGivenBack;
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
                  {.family = entry.range.family(),
                   .prefix_length = entry.range.length(),
                   .since = now,
                   .given = entry.range,
-                  .problem = std::move(problem)},
+                  .problem = std::move(problem),
+                  .given_back = given_back},
                  effects);
     return;
   }
@@ -188,6 +191,7 @@ void TakeUnknown(Fleet& fleet, NodeRecord& record, const std::vector<IpConfigura
     if (!wanted.given || names.contains(name)) continue;
     wanted.given.reset();
     wanted.problem.clear();
+    wanted.given_back = false;
     effects.changed.insert(record.key);
     effects.attach.insert(record.key);
     if (wanted.pool.empty() || record.mode != NodeMode::kActive) gone.push_back(name);

@@ -241,7 +241,7 @@ TEST_F(FleetNic, WhatADrainedNodeGivesBackIsNotUsedOnceItsCooldownIsOver) {
   Expire(fleet_, kNow + absl::Seconds(42));
   Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(43));
   EXPECT_EQ(CountsOf(kNode2).available, 0U);
-  EXPECT_TRUE(fleet_.ledger.Find(kNode2)->wanted.at("spoke-1").is_given_back());
+  EXPECT_TRUE(fleet_.ledger.Find(kNode2)->wanted.at("spoke-1").given_back);
   Give(kNode2, {}, kNow + absl::Seconds(44));  // It is off the NIC.
   Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(45));
   EXPECT_EQ(CountsOf(kNode2).available, 1U);

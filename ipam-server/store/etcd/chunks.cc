@@ -65,7 +65,7 @@ absl::StatusOr<std::vector<std::vector<Chunk>>> PlanChunks(std::span<const Compa
     if (!all.writes.empty()) steps.push_back({std::move(all.writes)});
     return steps;
   }
-  for (const Stage stage : {Stage::kHold, Stage::kRelease, Stage::kTake}) {
+  for (const Stage stage : {Stage::kHold, Stage::kRelease, Stage::kTake, Stage::kFinish}) {
     StepPlan step;
     for (auto& [of, group] : groups) {
       if (of == stage) step.Add(std::move(group));

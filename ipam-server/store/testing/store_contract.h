@@ -218,7 +218,7 @@ TEST_P(StoreContract, ThousandsOfRecordsFitOneBatch) {
 // A batch that no store need take at once, with one write in it that is refused.
 inline std::vector<CompareAndPut> LargeBatch(Stage refused) {
   std::vector<CompareAndPut> batch;
-  for (const Stage stage : {Stage::kTake, Stage::kRelease, Stage::kHold}) {
+  for (const Stage stage : {Stage::kFinish, Stage::kTake, Stage::kRelease, Stage::kHold}) {
     for (size_t i = 0; i < 3 * kAtomicWrites; ++i) {
       CompareAndPut put{std::to_string(static_cast<int>(stage)) + "/" + std::to_string(i), "new"};
       put.stage = stage;
@@ -238,6 +238,7 @@ TEST_P(StoreContract, OfALargeBatchThatFailsNothingIsStoredAfterTheStageThatFail
   EXPECT_TRUE(released.empty() || !held.empty());
   EXPECT_LT(released.size(), 3 * kAtomicWrites);
   EXPECT_TRUE(ListAll("2/").empty());
+  EXPECT_TRUE(ListAll("3/").empty());
 }
 
 TEST_P(StoreContract, AfterALargeBatchThatFailedTheStoreIsReadAnewAndTakesIt) {

@@ -7,8 +7,8 @@ usage() {
   cat <<'EOF'
 usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
-  CHECK    run only these of: format layers includes size words sources events metrics shell release
-           hardening tidy
+  CHECK    run only these of: format layers includes size words sources events metrics docs shell
+           release hardening tidy
   --fix    let clang-format rewrite what it would complain about
   --deep   all of clang-tidy's checks, its analyzer too; takes about five times as long
 
@@ -18,7 +18,7 @@ EOF
 
 fix=no
 deep=()
-readonly all=(format layers includes size words sources events metrics shell release hardening tidy)
+readonly all=(format layers includes size words sources events metrics docs shell release hardening tidy)
 declare -A wanted=()
 failed=0
 count=0
@@ -118,6 +118,7 @@ main() {
   run sources scripts/check_sources
   run events scripts/check_events
   run metrics scripts/check_metrics
+  run docs scripts/check_docs
   run shell check_shell
   run release scripts/build.sh release programs
   run hardening scripts/check_hardening build/release/bin

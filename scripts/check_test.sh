@@ -463,6 +463,47 @@ test_hardening() {
   fi
 }
 
+# Pages with a link, and an alert with its runbook, to which expect_docs adds what is wrong.
+docs_tree() {
+  fresh_tree
+  mkdir -p "$tree/docs/runbooks" "$tree/conf"
+  printf '# A\n\n[b](docs/B.md#two-words)\n' >"$tree/README.md"
+  printf '## Two *words*\n' >"$tree/docs/B.md"
+  printf '[SpokeA](SpokeA.md)\n' >"$tree/docs/runbooks/README.md"
+  printf '# SpokeA\n' >"$tree/docs/runbooks/SpokeA.md"
+  printf -- '- alert: SpokeA\n  runbook_url: docs/runbooks/SpokeA.md\n' >"$tree/conf/alerts.yaml"
+}
+
+# expect_docs FILE CONTENT MESSAGE_PART: with CONTENT appended to FILE, the check fails and says so.
+expect_docs() {
+  local output code=0
+  docs_tree
+  printf -- '%b' "$2" >>"$tree/$1"
+  output=$("$scripts/check_docs" "$tree" 2>&1) || code=$?
+  if ((code != 1)) || [[ $output != *"$3"* ]]; then
+    printf 'check_docs: wanted "... %s ...", got %d and:\n%s\n' "$3" "$code" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+test_docs() {
+  docs_tree
+  expect_clean check_docs
+  expect_docs README.md '[c](docs/C.md)\n' 'README.md:4: docs/C.md leads to no file'
+  expect_docs docs/B.md '[a](../README.md#b)\n' 'docs/B.md:2: ../README.md#b leads to no heading'
+  expect_docs conf/alerts.yaml '- alert: SpokeB\n' 'conf/alerts.yaml:3: alert SpokeB has no page'
+  expect_docs docs/runbooks/SpokeC.md '# C\n' 'there is no alert SpokeC'
+  expect_docs docs/runbooks/symptom.md '# S\n' 'README.md does not list it'
+  docs_tree
+  printf -- '- alert: SpokeA\n' >"$tree/conf/alerts.yaml"
+  local output
+  output=$("$scripts/check_docs" "$tree") || true
+  if [[ $output != *'say runbook_url: docs/runbooks/SpokeA.md'* ]]; then
+    printf 'check_docs: an alert without runbook_url passed: %s\n' "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
 main() {
   test_layers
   test_pure_components
@@ -473,6 +514,7 @@ main() {
   test_sources
   test_events
   test_metrics
+  test_docs
   test_tidy
   test_tidy_batches
   test_tidy_batches_are_whole

@@ -281,6 +281,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   root.Duration("cooldown", &out.policy.cooldown, Need::kOptional,
                 {absl::ZeroDuration(), absl::Hours(1)});
   config::ReadHealth(root, check_directory, &out.health);
+  config::ReadHealthHttp(root, &out.health_http);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

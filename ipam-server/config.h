@@ -92,6 +92,7 @@ struct ServerConfig {
   double max_cut_share = 0.05;
   // The address where it says whether it is ready and alive: unix:/path or host:port; empty: none.
   std::string health = "unix:/run/spoke/ipam-server-health.sock";
+  std::string health_http = "127.0.0.1:9466";  // The same for /livez and /readyz; empty: none.
   bool debug = false;
 
   // Returns where the store's key and mark lie (loop/store_witness.h): with the authority, or else

@@ -147,7 +147,7 @@ absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
   if (config.listen_metrics == "off") return nullptr;
   return telemetry::TextEndpoint::Open(
       {.address = config.listen_metrics, .token_file = config.metrics_token_file},
-      [&metrics] { return metrics.Render(); });
+      telemetry::MetricsPage([&metrics] { return metrics.Render(); }));
 }
 
 void AddRefusals(const Servers& servers, const Enrollment* enrollment,
@@ -388,6 +388,7 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
 
 daemon::HealthSettings HealthOf(const ServerConfig& config) {
   return {.address = config.health,
+          .http = config.health_http,
           .loops = {"the fleet's loop", "the loop of budgets"},
           .longest_silence = kLongestSilence};
 }

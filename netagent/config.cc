@@ -460,6 +460,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadAzure(root, &out.azure);
   ReadEgress(root, &out.egress);
   config::ReadHealth(root, check_directory, &out.health);
+  config::ReadHealthHttp(root, &out.health_http);
   root.Bool("debug", &out.debug, Need::kOptional);
   RETURN_IF_ERROR(document.Finish());
   return out;

@@ -186,6 +186,7 @@ struct AgentConfig {
   EgressConfig egress;
   // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
   std::string health = "unix:/run/spoke/netagent-health.sock";
+  std::string health_http = "127.0.0.1:9469";  // The same for /livez and /readyz; empty: nowhere.
   bool debug = false;
 };
 

@@ -60,7 +60,7 @@ namespace spoke::netagent {
 namespace {
 
 // The longest silence of the loop, which turns every 5 s and between two parts of its work.
-constexpr absl::Duration kLongestSilence = absl::Seconds(30);
+constexpr absl::Duration kLongestSilence = absl::Seconds(60);
 
 absl::StatusOr<node_api::NodeIdentity> ReadIdentity(const AgentConfig& config) {
   node_api::NodeIdentity identity{.node_name = config.node_name,
@@ -360,9 +360,11 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   // Signals are blocked before the first thread: one that does not block them would get them, and
   // be ended by them, or, in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  daemon::ServedHealth health(
-      {.address = config.health, .loops = {"the agent's loop"}, .longest_silence = kLongestSilence},
-      log);
+  daemon::ServedHealth health({.address = config.health,
+                               .http = config.health_http,
+                               .loops = {"the agent's loop"},
+                               .longest_silence = kLongestSilence},
+                              log);
   const std::string sysctl_root = SysctlRoot(config.host_root);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<KernelLinks> links,

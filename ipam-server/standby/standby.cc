@@ -64,7 +64,7 @@ class StandbyPorts {
           ports->endpoint_,
           telemetry::TextEndpoint::Open(
               {.address = config.listen_metrics, .token_file = config.metrics_token_file},
-              [&metrics = ports->metrics_] { return metrics.Render(); }));
+              telemetry::MetricsPage([&metrics = ports->metrics_] { return metrics.Render(); })));
     }
     ASSIGN_OR_RETURN(const auto credentials, rpc::ServerCredentials({.insecure = true}));
     grpc::ServerBuilder builder;

@@ -2,6 +2,8 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/ip/address.h"
+#include "lib/ip/socket_address.h"
 #include "lib/os/file.h"
 #include "lib/rpc/health_text.h"
 
@@ -25,6 +27,25 @@ void ReadHealth(const ConfigMap& root,
         return absl::InvalidArgumentError(
             fmt::format("{}; create it first", base::MessageOf(status)));
       }
+    }
+    *address = std::string(text);
+    return absl::OkStatus();
+  });
+}
+
+void ReadHealthHttp(const ConfigMap& root, std::string* address) {
+  root.Custom("health_http", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    if (text == "off") {
+      address->clear();
+      return absl::OkStatus();
+    }
+    std::string_view host = text.substr(0, text.rfind(':'));
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    const auto address_of_host = ip::Address::Parse(host);
+    if (!rpc::CheckHealthAddress(text).ok() || !address_of_host.ok() ||
+        !ip::IsLoopback(*address_of_host)) {
+      return absl::InvalidArgumentError(fmt::format(
+          "must be a loopback address with a port, as 127.0.0.1:9469, or off, not '{}'", text));
     }
     *address = std::string(text);
     return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The `health:` key that server and agent have in common. Pure, except that it looks for a
+// The `health:` keys that server and agent have in common. Pure, except that it looks for a
 // directory.
 #pragma once
 
@@ -15,5 +15,9 @@ namespace spoke::config {
 void ReadHealth(const ConfigMap& root,
                 const std::function<absl::Status(const std::string&)>& check_directory,
                 std::string* address);
+
+// Reads `health_http: host:port` or `off` of `root`, where /livez and /readyz are answered. The
+// host is a loopback address, since reasons name hosts and files.
+void ReadHealthHttp(const ConfigMap& root, std::string* address);
 
 }  // namespace spoke::config

@@ -38,5 +38,27 @@ TEST(ReadHealth, SaysWhatIsWrong) {
               HasSubstr("no directory /none; create it first"));
 }
 
+absl::StatusOr<std::string> ReadHttp(const std::string& text) {
+  const ConfigText config = ConfigText::Parse(text, "f.yaml");
+  std::string address = "default";
+  ReadHealthHttp(config.Root(), &address);
+  const absl::Status status = config.Finish();
+  if (!status.ok()) return status;
+  return address;
+}
+
+TEST(ReadHealthHttp, TakesAPortOfThisMachineAloneOrOff) {
+  EXPECT_EQ(ReadHttp("{}").value(), "default");
+  EXPECT_EQ(ReadHttp("health_http: 127.0.0.1:9469").value(), "127.0.0.1:9469");
+  EXPECT_EQ(ReadHttp("health_http: '[::1]:9469'").value(), "[::1]:9469");
+  EXPECT_EQ(ReadHttp("health_http: off").value(), "");
+  for (const char* wrong : {"0.0.0.0:9469", "10.0.0.1:9469", "localhost:9469", "127.0.0.1", "9469",
+                            "unix:/run/x", "''"}) {
+    EXPECT_THAT(std::string(ReadHttp(std::string("health_http: ") + wrong).status().message()),
+                HasSubstr("f.yaml:1: health_http: must be a loopback address with a port"))
+        << wrong;
+  }
+}
+
 }  // namespace
 }  // namespace spoke::config

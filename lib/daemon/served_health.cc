@@ -6,6 +6,15 @@
 #include "lib/base/status.h"
 
 namespace spoke::daemon {
+namespace {
+
+telemetry::TextPage PageOf(const rpc::Reasons& reasons) {
+  if (reasons.empty()) return {.body = "ok\n"};
+  return {.status = telemetry::TextPage::Status::kServiceUnavailable,
+          .body = fmt::format("{}\n", fmt::join(reasons, "\n"))};
+}
+
+}  // namespace
 
 rpc::Reasons StuckLoops(const std::vector<std::string>& names,
                         const std::vector<absl::Duration>& silences, absl::Duration longest) {
@@ -21,21 +30,35 @@ rpc::Reasons StuckLoops(const std::vector<std::string>& names,
 
 ServedHealth::ServedHealth(HealthSettings settings, telemetry::Log& log)
     : log_(log), heartbeats_(std::make_shared<std::vector<os::Heartbeat>>(settings.loops.size())) {
-  if (settings.address.empty()) return;
-  auto service =
-      rpc::HealthService::Listen({.address = settings.address,
-                                  .not_ready = {"it is starting"},
-                                  .liveness = [heartbeats = heartbeats_, names = settings.loops,
-                                               longest = settings.longest_silence] {
-                                    std::vector<absl::Duration> silences;
-                                    for (const os::Heartbeat& heartbeat : *heartbeats)
-                                      silences.push_back(heartbeat.SilentFor());
-                                    return StuckLoops(names, silences, longest);
-                                  }});
-  if (service.ok()) {
-    service_ = *std::move(service);
+  const auto liveness = [heartbeats = heartbeats_, names = settings.loops,
+                         longest = settings.longest_silence] {
+    std::vector<absl::Duration> silences;
+    for (const os::Heartbeat& heartbeat : *heartbeats) silences.push_back(heartbeat.SilentFor());
+    return StuckLoops(names, silences, longest);
+  };
+  if (!settings.address.empty()) {
+    auto service = rpc::HealthService::Listen(
+        {.address = settings.address, .not_ready = said_, .liveness = liveness});
+    Keep(settings.address, std::move(service), service_);
+  }
+  if (!settings.http.empty()) {
+    const auto readiness = [this] {
+      const absl::MutexLock lock(&mutex_);
+      return said_;
+    };
+    auto endpoint = telemetry::TextEndpoint::Open(
+        {.address = settings.http}, {{"/livez", [liveness] { return PageOf(liveness()); }},
+                                     {"/readyz", [readiness] { return PageOf(readiness()); }}});
+    Keep(settings.http, std::move(endpoint), http_);
+  }
+}
+
+template <typename Served>
+void ServedHealth::Keep(const std::string& address, absl::StatusOr<Served> opened, Served& to) {
+  if (opened.ok()) {
+    to = *std::move(opened);
   } else {
-    log_.Warn("health_not_served", {{"address", settings.address}, {"error", service.status()}});
+    log_.Warn("health_not_served", {{"address", address}, {"error", opened.status()}});
   }
 }
 

@@ -45,9 +45,7 @@ ScrapeRequest ParseScrapeRequest(std::string_view head) {
   ScrapeRequest request;
   if (line.starts_with("GET ")) {
     const std::string_view target = line.substr(4);
-    request.target = target.substr(0, target.find_first_of(" ?")) == "/metrics"
-                         ? ScrapeTarget::kMetrics
-                         : ScrapeTarget::kOtherPath;
+    request.path = target.substr(0, target.find_first_of(" ?"));
   }
   while (!head.empty()) {
     const std::string_view field = TakeLine(head, kLineEnd);

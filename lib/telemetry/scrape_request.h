@@ -1,5 +1,5 @@
-// The request that somebody makes of an endpoint for metrics, and whether the token that they show
-// is ours. Pure.
+// The request that somebody makes of an endpoint for metrics or health, and whether the token that
+// they show is ours. Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,9 @@ namespace spoke::telemetry {
 // from an editor.
 inline constexpr size_t kMinTokenBytes = 16;
 
-enum class ScrapeTarget { kMetrics, kOtherPath, kOtherMethod };
-
 struct ScrapeRequest {
-  ScrapeTarget target = ScrapeTarget::kOtherMethod;
+  // The path that a GET asks for, without its query and within the head; empty: it is no GET.
+  std::string_view path;
   // The token of "Authorization: Bearer TOKEN", within the head; empty: none.
   std::string_view token;
 };

@@ -8,12 +8,13 @@ namespace spoke::telemetry {
 namespace {
 
 TEST(ParseScrapeRequest, KnowsWhatIsAskedFor) {
-  EXPECT_EQ(ParseScrapeRequest("GET /metrics HTTP/1.1\r\n").target, ScrapeTarget::kMetrics);
-  EXPECT_EQ(ParseScrapeRequest("GET /metrics?a=b HTTP/1.1").target, ScrapeTarget::kMetrics);
-  EXPECT_EQ(ParseScrapeRequest("GET /metric HTTP/1.1").target, ScrapeTarget::kOtherPath);
-  EXPECT_EQ(ParseScrapeRequest("GET /metricsx HTTP/1.1").target, ScrapeTarget::kOtherPath);
-  EXPECT_EQ(ParseScrapeRequest("POST /metrics HTTP/1.1").target, ScrapeTarget::kOtherMethod);
-  EXPECT_EQ(ParseScrapeRequest("").target, ScrapeTarget::kOtherMethod);
+  EXPECT_EQ(ParseScrapeRequest("GET /metrics HTTP/1.1\r\n").path, "/metrics");
+  EXPECT_EQ(ParseScrapeRequest("GET /metrics?a=b HTTP/1.1").path, "/metrics");
+  EXPECT_EQ(ParseScrapeRequest("GET /metricsx HTTP/1.1").path, "/metricsx");
+  EXPECT_EQ(ParseScrapeRequest("GET /livez").path, "/livez");
+  EXPECT_EQ(ParseScrapeRequest("POST /metrics HTTP/1.1").path, "");
+  EXPECT_EQ(ParseScrapeRequest("GET  HTTP/1.1").path, "");
+  EXPECT_EQ(ParseScrapeRequest("").path, "");
 }
 
 TEST(ParseScrapeRequest, FindsTheToken) {

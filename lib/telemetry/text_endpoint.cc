@@ -70,14 +70,14 @@ absl::StatusOr<os::UniqueFd> Listen(const std::string& address) {
         fmt::format("{} is no address and port to listen on", address));
   }
   os::UniqueFd fd(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return base::ErrnoToStatus(errno, "open a socket for metrics");
+  if (!fd.valid()) return base::ErrnoToStatus(errno, "open a socket to listen on " + address);
   // This lets the next program listen while connections of the last one fade away.
   const int on = 1;
   static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)));
   if (::bind(fd.get(), found.first->ai_addr, found.first->ai_addrlen) < 0 ||
       ::listen(fd.get(), kBacklog) < 0) {
-    return absl::UnavailableError(fmt::format(
-        "{}", base::MessageOf(base::ErrnoToStatus(errno, "serve metrics on " + address))));
+    return absl::UnavailableError(
+        fmt::format("{}", base::MessageOf(base::ErrnoToStatus(errno, "listen on " + address))));
   }
   return fd;
 }
@@ -140,7 +140,7 @@ class TextEndpoint::Connection {
     if (text_.find("\r\n\r\n") == std::string::npos) return text_.size() <= kMaxRequestBytes;
     text_ = endpoint.AnswerTo(text_, stranger_.has_value());
     answering_ = true;
-    // The deadline is set anew: rendering has had its time; a reader has one of its own.
+    // The deadline is set anew: making the page has had its time; a reader has one of its own.
     deadline_ = NewDeadline();
     return true;
   }
@@ -163,22 +163,21 @@ class TextEndpoint::Connection {
   size_t sent_ = 0;
 };
 
-TextEndpoint::TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake,
-                           Render render)
+TextEndpoint::TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake, Pages pages)
     : settings_(std::move(settings)),
       listener_(std::move(listener)),
       wake_(std::move(wake)),
       port_(PortOf(listener_.get())),
-      render_(std::move(render)),
+      pages_(std::move(pages)),
       gate_(kStrangers),
       thread_([this] { Run(); }) {}
 
-absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(Settings settings, Render render) {
+absl::StatusOr<std::unique_ptr<TextEndpoint>> TextEndpoint::Open(Settings settings, Pages pages) {
   ASSIGN_OR_RETURN(os::UniqueFd listener, Listen(settings.address));
   os::UniqueFd wake(::eventfd(0, EFD_CLOEXEC));
   if (!wake.valid()) return base::ErrnoToStatus(errno, "open an eventfd");
   return std::unique_ptr<TextEndpoint>(new TextEndpoint(std::move(settings), std::move(listener),
-                                                        std::move(wake), std::move(render)));
+                                                        std::move(wake), std::move(pages)));
 }
 
 TextEndpoint::~TextEndpoint() {
@@ -233,15 +232,17 @@ std::string TextEndpoint::AnswerTo(std::string_view head, bool stranger) {
       return Answer("401 Unauthorized", kWantsToken, kHowToAsk);
     }
   }
-  switch (request.target) {
-    case ScrapeTarget::kOtherMethod:
-      return Answer("405 Method Not Allowed", kPlain, "only GET\n");
-    case ScrapeTarget::kOtherPath:
-      return Answer("404 Not Found", kPlain, "see /metrics\n");
-    case ScrapeTarget::kMetrics:
-      break;
+  if (request.path.empty()) return Answer("405 Method Not Allowed", kPlain, "only GET\n");
+  const auto page = pages_.find(request.path);
+  if (page == pages_.end()) {
+    std::string there = "see";
+    for (const auto& [path, make] : pages_) there += " " + path;
+    return Answer("404 Not Found", kPlain, there + "\n");
   }
-  return Answer("200 OK", kMetricsText, render_());
+  const TextPage made = page->second();
+  const bool ok = made.status == TextPage::Status::kOk;
+  return Answer(ok ? "200 OK" : "503 Service Unavailable", made.metrics ? kMetricsText : kPlain,
+                made.body);
 }
 
 TextEndpoint::Connections::iterator TextEndpoint::Erase(Connections& connections,
@@ -289,6 +290,11 @@ void TextEndpoint::Accept(Connections& connections) {
     pollfd wake{.fd = wake_.get(), .events = POLLIN, .revents = 0};
     static_cast<void>(::poll(&wake, 1, 100));
   }
+}
+
+TextEndpoint::Pages MetricsPage(std::function<std::string()> render) {
+  return {{"/metrics",
+           [render = std::move(render)] { return TextPage{.body = render(), .metrics = true}; }}};
 }
 
 }  // namespace spoke::telemetry

@@ -1,5 +1,5 @@
-// GET /metrics over plain HTTP/1.1, one request a connection, and an end that waits for nobody: for
-// a program that has to be gone at once when it is told to go.
+// GET of a few pages, as /metrics, over plain HTTP/1.1, one request a connection, and an end that
+// waits for nobody: for a program that has to be gone at once when it is told to go.
 //
 // This machine itself asks without more. Everybody else, a pod too, has to show a token, since
 // metrics name namespaces; without one, and while there is none, the answer is 401. Strangers have
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,10 +28,18 @@ namespace spoke::telemetry {
 // others.
 inline constexpr absl::Duration kRequestPatience = absl::Seconds(1);
 
+struct TextPage {
+  enum class Status { kOk, kServiceUnavailable };
+
+  Status status = Status::kOk;
+  std::string body;
+  bool metrics = false;  // The body is in Prometheus' text format.
+};
+
 class TextEndpoint {
  public:
-  // Returns the text of a scrape, on the endpoint's own thread.
-  using Render = std::function<std::string()>;
+  // The pages by path ("/metrics"), each made anew for whoever asks, on the endpoint's own thread.
+  using Pages = std::map<std::string, std::function<TextPage()>, std::less<>>;
 
   struct Settings {
     // The address, "HOST:PORT" with a numeric host ("127.0.0.1:9465", "[::1]:9465"; port 0: any
@@ -45,15 +54,15 @@ class TextEndpoint {
   };
   // Opens the endpoint. There is no TLS. Errors: kInvalidArgument (no such address), kUnavailable
   // (cannot listen there: in use, or not an address of this machine).
-  static absl::StatusOr<std::unique_ptr<TextEndpoint>> Open(Settings settings, Render render);
-  // Waits for a scrape that is under way, not for its reader.
+  static absl::StatusOr<std::unique_ptr<TextEndpoint>> Open(Settings settings, Pages pages);
+  // Waits for a page that is being made, not for its reader.
   ~TextEndpoint();
 
   int port() const { return port_; }
   std::shared_ptr<const rpc::RefusalCounter> refusals() const { return refusals_; }
 
  private:
-  TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake, Render render);
+  TextEndpoint(Settings settings, os::UniqueFd listener, os::UniqueFd wake, Pages pages);
   class Connection;
   using Connections = std::list<Connection>;
   void Run();
@@ -67,10 +76,13 @@ class TextEndpoint {
   const os::UniqueFd listener_;
   const os::UniqueFd wake_;  // An eventfd that says that the end has come.
   const int port_;
-  const Render render_;
+  const Pages pages_;
   const std::shared_ptr<rpc::RefusalCounter> refusals_ = std::make_shared<rpc::RefusalCounter>();
   rpc::PeerGate gate_;  // The gate for strangers, on the thread.
   std::thread thread_;
 };
+
+// Returns the one page of an endpoint for metrics: /metrics, with the text that `render` returns.
+TextEndpoint::Pages MetricsPage(std::function<std::string()> render);
 
 }  // namespace spoke::telemetry

@@ -47,8 +47,8 @@ std::string Ask(int port, const std::string& request) {
 }
 
 std::unique_ptr<TextEndpoint> Open(std::string text) {
-  auto opened =
-      TextEndpoint::Open({.address = "127.0.0.1:0"}, [text = std::move(text)] { return text; });
+  auto opened = TextEndpoint::Open({.address = "127.0.0.1:0"},
+                                   MetricsPage([text = std::move(text)] { return text; }));
   EXPECT_TRUE(opened.ok()) << opened.status();
   return *std::move(opened);
 }
@@ -147,13 +147,28 @@ TEST(TextEndpoint, ItsEndWaitsForNoConnection) {
   EXPECT_LT(absl::Now() - began, kRequestPatience);
 }
 
+TEST(TextEndpoint, APageMaySayThatItIsNotWell) {
+  const auto endpoint = *TextEndpoint::Open(
+      {.address = "127.0.0.1:0"},
+      {{"/a", [] { return TextPage{.body = "ok\n"}; }},
+       {"/b", [] {
+          return TextPage{.status = TextPage::Status::kServiceUnavailable, .body = "stuck\n"};
+        }}});
+  EXPECT_THAT(Ask(endpoint->port(), "GET /a HTTP/1.1\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 200 OK\r\n"), EndsWith("\r\n\r\nok\n")));
+  EXPECT_THAT(
+      Ask(endpoint->port(), "GET /b HTTP/1.1\r\n\r\n"),
+      AllOf(StartsWith("HTTP/1.1 503 Service Unavailable\r\n"), EndsWith("\r\n\r\nstuck\n")));
+  EXPECT_THAT(Ask(endpoint->port(), "GET /c HTTP/1.1\r\n\r\n"), EndsWith("see /a /b\n"));
+}
+
 // Takes everybody for a stranger.
 class Strangers : public testing::Test {
  protected:
   Strangers() {
     auto opened = TextEndpoint::Open(
         {.address = "127.0.0.1:0", .token_file = dir_.File("token"), .trust_this_machine = false},
-        [] { return "up 1\n"; });
+        MetricsPage([] { return "up 1\n"; }));
     EXPECT_TRUE(opened.ok()) << opened.status();
     endpoint_ = *std::move(opened);
   }
@@ -207,11 +222,11 @@ TEST_F(Strangers, HaveFewConnectionsEach) {
 TEST(TextEndpoint, AnAddressInUseIsAnErrorThatNamesIt) {
   const auto endpoint = Open("");
   const std::string address = "127.0.0.1:" + std::to_string(endpoint->port());
-  const auto second = TextEndpoint::Open({.address = address}, [] { return ""; });
+  const auto second = TextEndpoint::Open({.address = address}, {});
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(address));
   for (const char* wrong : {"localhost:1", "9465", "127.0.0.1", ":1", "127.0.0.1:x"}) {
-    EXPECT_EQ(TextEndpoint::Open({.address = wrong}, [] { return ""; }).status().code(),
+    EXPECT_EQ(TextEndpoint::Open({.address = wrong}, {}).status().code(),
               absl::StatusCode::kInvalidArgument)
         << wrong;
   }

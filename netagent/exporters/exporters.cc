@@ -88,7 +88,7 @@ void Exporters::OpenEndpoints() {
     if (address->empty() || *to.second != nullptr) continue;
     auto opened = telemetry::TextEndpoint::Open(
         {.address = *address, .token_file = settings_.config.token_file},
-        [metrics = to.first] { return metrics->Render(); });
+        telemetry::MetricsPage([metrics = to.first] { return metrics->Render(); }));
     if (opened.ok()) {
       const absl::MutexLock lock(&mutex_);
       refusals_.push_back((*opened)->refusals());

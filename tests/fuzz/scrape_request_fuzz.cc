@@ -12,7 +12,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using spoke::telemetry::IsTokenOf;
-  using spoke::telemetry::ScrapeTarget;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const spoke::telemetry::ScrapeRequest request = spoke::telemetry::ParseScrapeRequest(text);
   CHECK(request.token.size() <= text.size(), "a token is part of its request");
@@ -26,8 +25,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string file = "another line of the file\n" + std::string(request.token) + "\n";
     CHECK(!one_line || IsTokenOf(file, request.token) == is_long, "its own line lets it in");
   }
-  if (request.target == ScrapeTarget::kMetrics) {
-    CHECK(text.starts_with("GET /metrics"), "metrics are what is asked for");
+  if (!request.path.empty()) {
+    CHECK(text.substr(4).starts_with(request.path), "the path is what is asked for");
   }
   CHECK(!IsTokenOf(text, ""), "no token is none of any file's");
   CHECK(!IsTokenOf("short\n", text), "a short line lets nobody in");

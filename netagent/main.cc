@@ -350,6 +350,13 @@ absl::Status OpenKernelTraffic(const AgentConfig& config, KernelTraffic& traffic
   return absl::OkStatus();
 }
 
+daemon::HealthSettings HealthOf(const AgentConfig& config) {
+  return {.address = config.health,
+          .http = config.health_http,
+          .loops = {"the agent's loop"},
+          .longest_silence = kLongestSilence};
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
@@ -360,11 +367,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   // Signals are blocked before the first thread: one that does not block them would get them, and
   // be ended by them, or, in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  daemon::ServedHealth health({.address = config.health,
-                               .http = config.health_http,
-                               .loops = {"the agent's loop"},
-                               .longest_silence = kLongestSilence},
-                              log);
+  daemon::ServedHealth health(HealthOf(config), log);
   const std::string sysctl_root = SysctlRoot(config.host_root);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<KernelLinks> links,

@@ -48,6 +48,8 @@ main() {
     exit 2
   fi
   declare -gA PROGRAMS=([old]=$(cd "$1" && pwd) [new]=$(cd "$2" && pwd))
+  # shellcheck disable=SC2034  # The lab reads it.
+  LAB_TOOLS=${PROGRAMS[new]}
   steps=0
   # shellcheck disable=SC2034  # Read by the lab.
   LAB_NODE_ADDRESSES='{min: 16, batch: 16, spare: 0.5, max: 200}'

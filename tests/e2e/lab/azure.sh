@@ -38,7 +38,7 @@ _lab_azure_spec() {
 # lab_azure_start: starts the simulator; after lab_cluster_network.
 lab_azure_start() {
   local program log i=0 node arguments=()
-  program=$(lab_bin spoke-azure-sim) || return 1
+  program=$(lab_tool spoke-azure-sim) || return 1
   log=$(lab_node_log "$LAB_CONTROL" spoke-azure-sim)
   _lab_azure_spec >"$LAB_DIR/cloud/azure.json" || return 1
   for node in "${LAB_NODES[@]}"; do

@@ -72,7 +72,7 @@ lab_containerd_up() {
 lab_cri() {
   local node=$1 program
   shift
-  program=$(lab_bin spoke-cri) || return 1
+  program=$(lab_tool spoke-cri) || return 1
   lab_node_exec "$node" "$program" --socket /run/containerd/containerd.sock "$@"
 }
 

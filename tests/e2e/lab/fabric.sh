@@ -56,7 +56,7 @@ lab_nic_add() {
 lab_fabric_start() {
   local log program arguments=() nic gateway
   log=$(lab_node_log "$LAB_FABRIC" spoke-fabric)
-  program=$(lab_bin spoke-fabric) || return 1
+  program=$(lab_tool spoke-fabric) || return 1
   for nic in "${_lab_nics[@]}"; do arguments+=(--nic "$nic"); done
   for gateway in "${!_lab_gateways[@]}"; do arguments+=(--gateway "$gateway"); done
   lab_node_spawn "$LAB_FABRIC" spoke-fabric "$program" "${arguments[@]}" --attachments "$1" \

@@ -40,11 +40,21 @@ lab_for_test() {
 
 # lab_bin PROGRAM: its path, from SPOKE_BIN, the directory of the build's programs.
 lab_bin() {
-  if [[ ! -x ${SPOKE_BIN:-}/$1 ]]; then
-    lab_error "no program ${SPOKE_BIN:-(SPOKE_BIN is not set)}/$1: build it first"
+  _lab_program "${SPOKE_BIN:-}" "$1"
+}
+
+# lab_tool PROGRAM: likewise of a program that belongs to the lab and not to Spoke. A test that has
+# SPOKE_BIN name another version's says in LAB_TOOLS where this version's are.
+lab_tool() {
+  _lab_program "${LAB_TOOLS:-${SPOKE_BIN:-}}" "$1"
+}
+
+_lab_program() {
+  if [[ ! -x $1/$2 ]]; then
+    lab_error "no program ${1:-(SPOKE_BIN is not set)}/$2: build it first"
     return 1
   fi
-  printf '%s/%s' "$SPOKE_BIN" "$1"
+  printf '%s/%s' "$1" "$2"
 }
 
 # lab_error WORDS: on stderr; the last one is said again after the logs.

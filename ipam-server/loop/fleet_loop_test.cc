@@ -172,6 +172,26 @@ TEST_F(FleetLoopTest, WhatIsStoredAheadOfTheClockIsClamped) {
   EXPECT_LE(latest, clock_.Now());
 }
 
+// Else the next server would count from before, by a third clock.
+TEST_F(FleetLoopTest, ACooldownThatAStartProlongsIsStored) {
+  Greet(1);
+  const ip::Prefix range = ip::Prefix::Host(A("10.1.0.200"));
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        Effects effects;
+        state.fleet.ledger.Find(kNode)->released[range] = clock_.Now();
+        effects.changed.insert(kNode);
+        return absl::StatusOr<Effects>(std::move(effects));
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  Step();
+  const absl::Time before = Stored().released.at(range);
+  clock_.Advance(absl::Seconds(7));
+  loop_ = NewLoop();
+  Step();
+  EXPECT_EQ(Stored().released.at(range), before + absl::Seconds(7));
+}
+
 TEST_F(FleetLoopTest, AMachineWithAnotherVmIdIsToldOfAsGoneUnderTheOneBefore) {
   Greet(1);
   loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-by-dmi"})});

@@ -21,11 +21,13 @@ constexpr std::string_view kProbePrefix = "probe/";
 constexpr size_t kLeastProbeBytes = size_t{256} << 10;
 constexpr size_t kBytesPerProbe = size_t{256} << 10;
 
+// Returns whether a store may divide the batch; half of what all take counts, since stores add to
+// it.
 bool IsLarge(const std::vector<CompareAndPut>& puts) {
   size_t bytes = 0;
   for (const CompareAndPut& put : puts)
     bytes += put.key.size() + (put.value ? put.value->size() : 0);
-  return puts.size() > kAtomicWrites || bytes > kAtomicBytes;
+  return puts.size() > kAtomicWrites || bytes > kAtomicBytes / 2;
 }
 
 // What changes hands, by who has it now. What a node loses is said by the history.

@@ -48,7 +48,10 @@ void MassReleaseBreaker::Prune(absl::Time now) {
   // A clock that was set back must not make an entry last longer than the window.
   const absl::Time latest = SliceEnd(now, policy_.window);
   for (auto& freed : state_.freed) freed.at = std::min(freed.at, latest);
-  if (state_.pardon) state_.pardon->since = std::min(state_.pardon->since, now);
+  if (!state_.pardon) return;
+  state_.pardon->since = std::min(state_.pardon->since, now);
+  // It would take what is given back of later passes.
+  if (!Pardons(now)) state_.pardon.reset();
 }
 
 bool MassReleaseBreaker::Pardons(absl::Time now) const {
@@ -148,6 +151,7 @@ std::optional<std::string> MassReleaseBreaker::Unfreeze(absl::Time now) {
   if (Pardons(now)) {
     const BreakerState::Refused& left = state_.pardon->refused;
     pardon.refused.addresses += left.addresses;
+    pardon.drawn = state_.pardon->drawn;  // Agents may still deny it.
     // One pass can be refused for its source first, and for its addresses once that may be short.
     if (pardon.refused.source.empty()) {
       pardon.refused.source = left.source;

@@ -51,7 +51,8 @@ struct BreakerState {
     absl::Time since;
     std::string reason;  // Why it had been refused.
     Refused refused;     // Its addresses are those that may still go.
-    uint64_t drawn = 0;  // The addresses that have gone on this pardon.
+    uint64_t drawn =
+        0;  // The addresses that have gone on this pardon, and those before in its window.
 
     bool operator==(const Pardon&) const = default;
   };

@@ -170,6 +170,29 @@ TEST(MassReleaseBreaker, WhatAnAgentDeniesOfAPardonedPassMakesNoRoomForOthers) {
   EXPECT_FALSE(breaker.Judge(450, 1, kNow).allowed);
 }
 
+TEST(MassReleaseBreaker, WhatIsDeniedAfterTheNextUnfreezeMakesNoRoomForOthersEither) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.Judge(1000, 550, kNow).allowed);
+  EXPECT_FALSE(breaker.Judge(450, 100, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.Judge(450, 32, kNow).allowed);
+  breaker.GiveBack(300);
+  EXPECT_EQ(breaker.Headroom(718, kNow), 5U) << "37 of 750, less the 32 that went";
+}
+
+TEST(MassReleaseBreaker, APardonThatIsOverTakesNoDenialsOfLaterPasses) {
+  MassReleaseBreaker breaker(kPolicy);
+  EXPECT_FALSE(breaker.Judge(1000, 500, kNow).allowed);
+  breaker.Unfreeze(kNow);
+  EXPECT_TRUE(breaker.Judge(1000, 550, kNow).allowed);
+  const absl::Time later = kNow + absl::Hours(1);
+  EXPECT_TRUE(breaker.Judge(1000, 50, later).allowed);
+  breaker.GiveBack(50);
+  EXPECT_EQ(breaker.Headroom(1000, later), 50U);
+}
+
 TEST(MassReleaseBreaker, WhatAnAgentDeniedDoesNotCount) {
   MassReleaseBreaker breaker(kPolicy);
   EXPECT_TRUE(breaker.Judge(1000, 50, kNow).allowed);

@@ -352,6 +352,11 @@ void CheckInvariants(const Ledger& ledger) {
       held[index] += configuration.slots.size();
     }
     for (const auto& [name, wanted] : record.wanted) {
+      if (wanted.given) {
+        const auto same = record.configurations.find(wanted.given->base());
+        CHECK(same == record.configurations.end() || same->second.range != *wanted.given,
+              "what a node holds is no longer a thing that it was given and cannot use");
+      }
       const size_t index = pools.IndexOf(wanted.pool);
       if (index >= pools.size()) continue;
       counts[index].Add(wanted);

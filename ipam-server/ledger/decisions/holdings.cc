@@ -37,7 +37,7 @@ bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignm
   const ip::Prefix unit = *entry->pool.UnitOf(address);
   // It counts as attaching until the cloud confirms; the pod is not disturbed.
   Configuration& configuration =
-      fleet.ledger.Hold(record, unit, AddressState::kAttaching, assignment.since);
+      HoldClaimed(fleet, record, unit, AddressState::kAttaching, assignment.since);
   BeginAttaching(fleet, record, configuration, effects);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
   report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
@@ -50,9 +50,27 @@ std::string NextName(const Fleet& fleet, NodeRecord& record) {
   return fmt::format("{}{}", fleet.policy.name_prefix, record.next_configuration++);
 }
 
+// What is unusable may be given back at any time, a drain is enough, and by its name the address
+// would leave the NIC with its pod.
+Configuration& HoldClaimed(Fleet& fleet, NodeRecord& record, const ip::Prefix& unit,
+                           AddressState state, absl::Time since) {
+  const auto given = std::find_if(record.wanted.begin(), record.wanted.end(),
+                                  [&](const auto& entry) { return entry.second.given == unit; });
+  std::string name;
+  if (given != record.wanted.end()) {
+    name = given->first;
+    fleet.ledger.SetWanted(record, name, std::nullopt);
+  } else {
+    name = NextName(fleet, record);
+  }
+  Configuration& configuration = fleet.ledger.Hold(record, unit, state, since);
+  configuration.name = std::move(name);
+  return configuration;
+}
+
 void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configuration,
                     Effects& effects) {
-  configuration.name = NextName(fleet, record);
+  if (configuration.name.empty()) configuration.name = NextName(fleet, record);
   effects.changed.insert(record.key);
   effects.attach.insert(record.key);
   if (!fleet.reservations.all().empty()) {

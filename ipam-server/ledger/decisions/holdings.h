@@ -23,8 +23,14 @@ inline constexpr std::string_view kGivenBack = "is being given back, since its n
 // Returns the name of the node's next entry on its NIC, which no other has or had.
 std::string NextName(const Fleet& fleet, NodeRecord& record);
 
-// Gives the node's next entry a name and has the cloud put it on the NIC. The node was given the
-// unit just now.
+// Holds for the node a unit that its agent has, as a configuration under the name that the unit has
+// on the NIC, as far as that is known, else under the next. What the cloud had given under that
+// name, and was unusable, is wanted no more.
+Configuration& HoldClaimed(Fleet& fleet, NodeRecord& record, const ip::Prefix& unit,
+                           AddressState state, absl::Time since);
+
+// Gives the node's next entry a name, unless it has one, and has the cloud put it on the NIC. The
+// node was given the unit just now.
 void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configuration,
                     Effects& effects);
 

@@ -33,7 +33,7 @@ void TakeOver(Fleet& fleet, NodeRecord& record, const ip::Prefix& unit, Effects&
   }
   fleet.hold.doubtful.erase(unit);
   // The node would not hold it, had it not been attached: so it can go on.
-  fleet.ledger.Hold(record, unit, AddressState::kAttached, now).name = NextName(fleet, record);
+  HoldClaimed(fleet, record, unit, AddressState::kAttached, now);
   effects.changed.insert(record.key);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, unit.base(), now));
   effects.findings.push_back({Finding::Kind::kAdopted, record.key, unit.base(), std::move(detail)});
@@ -117,7 +117,8 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
     TakeOver(fleet, *node, unit, effects, now);
     fleet.hold.greet_anew.insert(key);  // What it assigns of that was not taken before.
   }
-  // What was given back since by a node that has spoken.
+  // What a node that has spoken gave up since is perhaps still on its NIC: the store may be of
+  // before the cloud took it off, or was asked to.
   for (const ip::Prefix& range : std::exchange(fleet.hold.doubtful, {})) {
     const NodeRecord* holder = HolderOf(fleet.ledger, range.base());
     if (holder == nullptr || !spoken.contains(holder->key)) continue;
@@ -126,7 +127,11 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
         !configuration->IsAvailable()) {
       continue;
     }
-    Free(fleet, *fleet.ledger.Find(holder->key), range.base(), effects, now);
+    const auto next = Next(configuration->state, AddressEvent::kAgentAgreed);
+    if (!next || *next == configuration->state) continue;
+    NodeRecord& record = *fleet.ledger.Find(holder->key);
+    fleet.ledger.SetState(record.configurations.at(range.base()), *next, now);
+    effects.changed.insert(record.key);
   }
   for (const NodeKey& key : std::exchange(fleet.hold.greet_anew, {})) {
     effects.greet_anew.emplace(key, "the recovery is over: say anew what pods use");

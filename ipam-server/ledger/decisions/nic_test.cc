@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
 #include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/inventory.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
@@ -177,6 +178,31 @@ TEST_F(FleetNic, WhatAPodUsesIsNotGivenBackWithANameThatWasUnusable) {
   ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
   EXPECT_EQ(fleet_.ledger.Find(kNode1)->configurations.at(A("10.1.0.4")).name, "spoke-1");
   EXPECT_EQ(CountsOf(kNode1).in_use, 1U);
+}
+
+// A drain may come before the next look at the NIC, and after a recovery it is nobody's hello.
+TEST_F(FleetNic, WhatAPodUsesStaysThoughTheNodeIsDrainedBeforeTheNicIsReadAgain) {
+  for (const bool recovering : {false, true}) {
+    SCOPED_TRACE(recovering);
+    fleet_ = Fleet({Pool("default", "10.1.0.0/24")}, Choosing());
+    Join(kNode1);
+    ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), Quarantine{.since = kNow}, kNow).ok());
+    Give(kNode1, {"10.1.0.4"});
+    ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), std::nullopt, kNow).ok());
+    if (recovering) {
+      fleet_.hold.active = true;
+      OnInventory(fleet_, kNode1, {.held = {A("10.1.0.4")}}, kNow);
+      EndHold(fleet_, {kNode1}, kNow);
+    }
+    node_api::Hello hello = HelloFrom(kNode1);
+    hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
+    OnHello(fleet_, hello, kNow);
+    CheckInvariants(fleet_.ledger);
+    ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
+    EXPECT_EQ(fleet_.ledger.Find(kNode1)->configurations.at(A("10.1.0.4")).name, "spoke-1");
+    EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty()) << "by that name it would leave the NIC";
+    EXPECT_EQ(SlotOf(fleet_, kNode1, "10.1.0.4").use, Use::kInUse);
+  }
 }
 
 TEST_F(FleetNic, AnEntryUnderAnotherNameKeepsItsAddress) {

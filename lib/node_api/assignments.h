@@ -87,8 +87,8 @@ struct InventoryRequest {
   bool operator==(const InventoryRequest&) const = default;
 };
 
-// The answer: everything the server has listed for the node, and what is assigned. The names of
-// pods may be left out of it.
+// The answer: what nobody else may have, that is everything the server has listed for the node but
+// for what the agent has given up, and what is assigned. The names of pods may be left out of it.
 struct Inventory {
   uint64_t id = 0;
   std::vector<ip::Address> held;

@@ -425,7 +425,7 @@ void Attachments::OnEndAssignment(const node_api::EndAssignment& request) {
 
 void Attachments::OnInventory(const node_api::InventoryRequest& request) {
   SayNews();
-  node_api::Inventory inventory{.id = request.id, .held = assignments_.Attached(), .in_use = {}};
+  node_api::Inventory inventory{.id = request.id, .held = assignments_.Own(), .in_use = {}};
   for (Assignment& assignment : assignments_.Built()) {
     // The audit compares keys and generations; the pods would double the message.
     assignment.pod = {};

@@ -397,6 +397,19 @@ TEST_F(AttachmentsTest, AnInventorySaysWhatIsHeldAndAssigned) {
       << "keys and generations, but no pods";
 }
 
+// Another node may have it by now, and a server that knows less takes this one's word.
+TEST_F(AttachmentsTest, AnInventorySaysNothingOfWhatIsGivenUp) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  attachments_->OnReclaim({1, {ip::Prefix::Host(A("10.1.0.5"))}});
+  attachments_->OnInventory({2});
+  Restart();
+  attachments_->OnInventory({3});
+  ASSERT_EQ(server_.inventories.size(), 2U);
+  for (const node_api::Inventory& inventory : server_.inventories) {
+    EXPECT_THAT(inventory.held, ElementsAre(A("10.1.0.6")));
+  }
+}
+
 TEST_F(AttachmentsTest, WhatWaitsForProofIsNotAssignedAndSaysSo) {
   settings_.proof_required = {.ipv4 = true, .ipv6 = true};
   settings_.explain_unproven = [] { return "2 not listed by the host"; };

@@ -75,6 +75,8 @@ absl::Status ServeFromEtcd(ServerConfig config, const os::SignalWaiter& signals,
                             .signals = signals,
                             .log = log,
                             .margin = [&store = *led.store] { return store.LeadershipMargin(); },
+                            .leadership = led.store->Leadership(),
+                            .trusts_mark = led.store_proven,
                             .trouble = [&store = *led.store] { return store.Trouble(); }});
 }
 

@@ -344,8 +344,8 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
        .heartbeat = &edges.health.heartbeat(kLoopHeartbeat),
        .on_objects = TellTeamsAndBudgets(traffic, budgets),
        .on_node_gone = [&with](const NodeKey& node) { with.budgets.OnNodeGone(node); },
-       .on_writable =
-           [&with](const absl::Status& why_not) { with.readiness.SetWritable(why_not); }});
+       .on_writable = [&with](const absl::Status& why_not) { with.readiness.SetWritable(why_not); },
+       .leadership = edges.leadership});
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
       {.streams = streams,
@@ -413,7 +413,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                                                             .revocations = *revocations,
                                                             .clock = clocks.time_of_day,
                                                             .log = log,
-                                                            .margin = edges.margin}));
+                                                            .margin = edges.margin,
+                                                            .trusts_mark = edges.trusts_mark}));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   telemetry::Metrics metrics(ServerMetricSpecs());

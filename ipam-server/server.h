@@ -27,6 +27,11 @@ struct ServerEdges {
   telemetry::Log& log;
   // For how long no other server can lead, from now on; without etcd, for ever.
   std::function<absl::Duration()> margin = [] { return absl::InfiniteDuration(); };
+  // The leadership under which the store is written; 0: it has no leaders.
+  int64_t leadership = 0;
+  // Whether a mark beside the store that is of this boot shows how far the store had come: no other
+  // server has written the store since, or this one has followed what was written.
+  bool trusts_mark = true;
   // What etcd says when it refuses this server; OK: it does not, or there is none.
   std::function<absl::Status()> trouble = [] { return absl::OkStatus(); };
 };

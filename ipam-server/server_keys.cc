@@ -91,7 +91,8 @@ absl::StatusOr<ServerKeys> OpenKeys(const ServerConfig& config, const KeyEdges& 
   }
   const std::string directory = config.witness_directory();
   ASSIGN_OR_RETURN(const auto marks, MarkKeysOf(seal, directory, store));
-  ASSIGN_OR_RETURN(StoreWitness witness, StoreWitness::Open(directory, ThisBoot(), marks));
+  ASSIGN_OR_RETURN(StoreWitness witness,
+                   StoreWitness::Open(directory, edges.trusts_mark ? ThisBoot() : "", marks));
   return ServerKeys{.witness = std::move(witness), .enrollment = std::move(enrollment)};
 }
 

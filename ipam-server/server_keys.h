@@ -33,6 +33,7 @@ struct KeyEdges {
   const os::Clock& clock;
   telemetry::Log& log;
   std::function<absl::Duration()> margin;
+  bool trusts_mark = true;  // As ServerEdges::trusts_mark.
 };
 
 // Errors: as OpenSealKey(), FormerMarkKey(), StoreWitness::Open() and

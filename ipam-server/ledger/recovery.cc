@@ -6,7 +6,8 @@
 
 namespace spoke::ipam {
 
-void Recovery::Begin(const Witness& witness, absl::Time now) {
+void Recovery::Begin(const Witness& witness, absl::Time now, int64_t leadership) {
+  leadership_ = leadership;
   if (phase_ == Phase::kRecovering) return;
   if (witness.last && witness.last->store_id != state_.store_id &&
       std::find(state_.former.begin(), state_.former.end(), witness.last->store_id) ==
@@ -117,8 +118,8 @@ std::string Recovery::Reason() const {
     case Phase::kOpen:
       return "";
     case Phase::kProving:
-      return "the machine has booted, or the server has moved, since the store was last written: "
-             "nodes have a minute to say whether they were told more";
+      return "the machine has booted, the server has moved, or others have led, since this server "
+             "last wrote the store: nodes have a minute to say whether they were told more";
     case Phase::kRecovering:
       return state_.cause->reason;
   }
@@ -128,6 +129,7 @@ std::string Recovery::Reason() const {
 RecoveryState Recovery::Next() const {
   RecoveryState next = state_;
   ++next.epoch;
+  next.opened_under = open() ? leadership_ : 0;
   return next;
 }
 

@@ -47,6 +47,9 @@ struct RecoveryState {
   std::optional<Cause> cause;  // A recovery is under way.
   // The time until which nodes whose marks cannot be verified are taken, on an operator's word.
   absl::Time unverified_until = absl::InfinitePast();
+  // The leadership in which the store was last taken for the newest there is; 0: in none, or this
+  // one has not come to that yet.
+  int64_t opened_under = 0;
 
   bool operator==(const RecoveryState&) const = default;
 };
@@ -54,8 +57,10 @@ struct RecoveryState {
 // What lies beside the store when a server starts.
 struct Witness {
   std::optional<StoreMark> last;  // The mark that a server last wrote here.
-  bool same_boot = false;         // It was written in this boot of the machine.
-  bool first_start = false;       // Nothing that could be shown was ever signed here.
+  // It was written in this boot of the machine, and no other server can have written the store
+  // since.
+  bool same_boot = false;
+  bool first_start = false;  // Nothing that could be shown was ever signed here.
 };
 
 // Not thread-safe; the loop owns it.
@@ -77,8 +82,9 @@ class Recovery {
     if (state_.cause) phase_ = Phase::kRecovering;
   }
 
-  // Compares the store that was loaded with what lies beside it. Call once, at start.
-  void Begin(const Witness& witness, absl::Time now);
+  // Compares the store that was loaded with what lies beside it. `leadership`: under which the
+  // store is written from now on; 0: it has no leaders. Call once, at start.
+  void Begin(const Witness& witness, absl::Time now, int64_t leadership = 0);
 
   // A node shows what it was told. True: that begins a recovery.
   bool OnMark(const StoreMark& shown, absl::Time now);
@@ -122,6 +128,7 @@ class Recovery {
 
   RecoveryState state_;
   Phase phase_ = Phase::kOpen;
+  int64_t leadership_ = 0;
   absl::Time proven_at_;        // Set while proving.
   uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.

@@ -38,6 +38,16 @@ TEST(Recovery, TheFirstStartOfAllDecidesAtOnce) {
   EXPECT_TRUE(recovery.open());
 }
 
+TEST(Recovery, SaysUnderWhichLeadershipTheStoreWasTakenForTheNewest) {
+  Recovery recovery({.store_id = "ours", .epoch = 10, .opened_under = 7});
+  recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow, 8);
+  EXPECT_EQ(recovery.Next().opened_under, 0) << "nodes have time to contradict";
+  recovery.Open();
+  EXPECT_EQ(recovery.Next().opened_under, 8);
+  recovery.OnMark({.store_id = "another", .epoch = 1, .nodes = 1}, kNow);
+  EXPECT_EQ(recovery.Next().opened_under, 0);
+}
+
 TEST(Recovery, AStoreOlderThanWhatLiesBesideItRecovers) {
   Recovery recovery = AtEpoch(10);
   recovery.Begin(Last("ours", 11), kNow);

@@ -31,7 +31,9 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
   changed_by_loading_ = std::move(loaded.changed);
   nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
-  if (edges_.witness != nullptr) state_.recovery.Begin(edges_.witness->found(), edges.clock.Now());
+  if (edges_.witness != nullptr) {
+    state_.recovery.Begin(edges_.witness->found(), edges.clock.Now(), edges_.leadership);
+  }
   if (!state_.recovery.open()) state_.fleet.hold.active = true;
   TellRecovery();
 }
@@ -85,7 +87,10 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   Batch batch{.now = edges_.clock.Now()};
   FinishReload();
   if (!writable_) TryToRecover(batch);
-  if (writable_) batch.effects.changed.merge(std::exchange(changed_by_loading_, {}));
+  if (writable_) {
+    batch.effects.changed.merge(std::exchange(changed_by_loading_, {}));
+    batch.effects.resend.merge(std::exchange(tell_anew_, {}));
+  }
   HandleChanges(batch);
   for (AgentEvent& event : taken->agents) {
     std::visit([&](auto& e) { Handle(std::move(e), batch); }, event);

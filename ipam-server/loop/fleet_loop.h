@@ -107,6 +107,8 @@ class FleetLoop {
     // Called with OK when things can be stored again, and with the reason when they cannot and
     // whenever that was tried again; they can until the first call.
     std::function<void(const absl::Status& why_not)> on_writable = {};
+    // The leadership under which the store is written; 0: it has no leaders.
+    int64_t leadership = 0;
   };
 
   // Borrows the edges. `loaded`: as LoadState() gives it, with the same settings.
@@ -286,7 +288,8 @@ class FleetLoop {
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.
-  std::set<NodeKey> policy_waiting_;      // Sessions that are to be sent the present policy.
+  std::set<NodeKey> tell_anew_;       // What was decided of them may be stored, and was not told.
+  std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
   NodeKey reviewed_;  // The last one; the next review goes on behind it.
   absl::Time last_tick_;

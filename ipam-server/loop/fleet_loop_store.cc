@@ -40,6 +40,10 @@ void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   // What the cloud was to be asked, or has answered, is asked again once that can be stored.
   for (const NodeKey& key : batch.effects.attach) cloud_retries_[key] = batch.now;
   for (const NodeKey& key : batch.effects.changed) cloud_retries_[key] = batch.now;
+  // Perhaps it was stored and only the answer is lost: then who was to be told must be told.
+  tell_anew_.merge(batch.effects.desired);
+  tell_anew_.merge(batch.effects.resend);
+  tell_anew_.insert(batch.effects.changed.begin(), batch.effects.changed.end());
   // What was listed is compared anew with the next listing.
   listed_.reset();
   BeginReload(batch.now);

@@ -54,16 +54,22 @@ absl::StatusOr<ObjectSet> LoadObjects(Store& store, Revisions& revisions) {
 
 // What is stored may lie ahead of the clock, which was set back since, or is another machine's.
 // Times that began in the future began now; what ends, ends no later than its whole length from
-// now.
-void Clamp(NodeRecord& record, absl::Time now, const FleetPolicy& policy) {
+// now. Returns whether that changed the record.
+bool Clamp(NodeRecord& record, absl::Time now, const FleetPolicy& policy) {
+  bool changed = false;
+  const auto clamp = [&](absl::Time& time, absl::Time latest) {
+    if (time <= latest) return;
+    time = latest;
+    changed = true;
+  };
   for (auto& [base, configuration] : record.configurations) {
-    configuration.since = std::min(configuration.since, now);
-    configuration.denied_until =
-        std::min(configuration.denied_until, now + policy.release.denial_backoff);
-    for (Slot& slot : configuration.slots) slot.since = std::min(slot.since, now);
+    clamp(configuration.since, now);
+    clamp(configuration.denied_until, now + policy.release.denial_backoff);
+    for (Slot& slot : configuration.slots) clamp(slot.since, now);
   }
-  for (auto& [name, wanted] : record.wanted) wanted.since = std::min(wanted.since, now);
-  for (auto& [range, at] : record.released) at = std::min(at, now);
+  for (auto& [name, wanted] : record.wanted) clamp(wanted.since, now);
+  for (auto& [range, at] : record.released) clamp(at, now);
+  return changed;
 }
 
 void Clamp(Reservation& reservation, absl::Time now) {
@@ -79,11 +85,15 @@ void Clamp(Quarantine& quarantine, absl::Time now, const FleetPolicy& policy) {
   }
 }
 
-absl::Status LoadFleet(Store& store, Revisions& revisions, absl::Time now, Fleet& fleet) {
+// Adds to `clamped` the nodes whose records are to be stored: as long as what was ahead stays, it
+// is the latest time that is stored, and ends cooldowns which a server with a better clock began
+// since.
+absl::Status LoadFleet(Store& store, Revisions& revisions, absl::Time now, Fleet& fleet,
+                       std::set<NodeKey>& clamped) {
   RETURN_IF_ERROR(
       ForEach(store, kNodeKeyPrefix, revisions, [&](std::string_view value) -> absl::Status {
         ASSIGN_OR_RETURN(NodeRecord record, DecodeNode(value));
-        Clamp(record, now, fleet.policy);
+        if (Clamp(record, now, fleet.policy)) clamped.insert(record.key);
         return fleet.ledger.Upsert(std::move(record)).status();
       }));
   RETURN_IF_ERROR(
@@ -128,8 +138,9 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
   for (const PoolSpec& pool : settings.pools) world.configured.push_back(ConfiguredPool(pool));
   RETURN_IF_ERROR(CheckAgainst(objects, world));
   Fleet fleet(PoolsOf(settings, objects), settings.fleet);
-  RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet));
-  std::set<NodeKey> changed = FinishLoading(fleet, now);
+  std::set<NodeKey> changed;
+  RETURN_IF_ERROR(LoadFleet(store, revisions, now, fleet, changed));
+  changed.merge(FinishLoading(fleet, now));
   RecoveryState recovery{.store_id = settings.new_store_id};
   RETURN_IF_ERROR(ForEach(store, kStoreKey, revisions, [&](std::string_view value) -> absl::Status {
     ASSIGN_OR_RETURN(recovery, DecodeStore(value));

@@ -2,9 +2,12 @@
 
 namespace spoke::ipam {
 
-std::optional<StoreMark> ProvenMark(const RecoveryState& stored, absl::Duration led_for,
+bool IsProven(const RecoveryState& stored, int64_t leadership) {
+  return !stored.cause && leadership != 0 && stored.opened_under == leadership;
+}
+
+std::optional<StoreMark> ProvenMark(const RecoveryState& stored,
                                     const std::optional<StoreMark>& last) {
-  if (stored.cause || led_for < kProvenAfter) return std::nullopt;
   if (last && last->store_id == stored.store_id && last->epoch >= stored.epoch) {
     return std::nullopt;
   }

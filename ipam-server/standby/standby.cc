@@ -120,7 +120,7 @@ class Candidate {
   bool Wait();
   void EverySecond(const etcd::Leader& leader);
   void LookAtEtcd(const etcd::Leader& leader, absl::Duration age);
-  void NoteMark(absl::Duration led_for);
+  void NoteMark(int64_t leadership);
 
   const ServerConfig& config_;
   EtcdOptions options_;
@@ -129,14 +129,14 @@ class Candidate {
   const os::UniqueFd signals_;
   std::unique_ptr<StandbyPorts> ports_;  // Null: it does not stand by yet.
   std::optional<LeaderConnection> connection_;
-  int64_t lease_ = 0;             // Of the leader that is followed; 0: nobody leads.
-  int64_t leader_seen_ms_ = 0;    // Since when.
-  int64_t proving_since_ms_ = 0;  // Since when it has led and was heard of all the time.
-  int64_t campaign_ms_ = 0;       // The next one; not before.
-  int64_t second_ms_ = 0;         // When EverySecond() is due.
-  bool name_taken_ = false;       // That was said.
-  bool mark_told_ = false;        // It was said that the mark cannot be written.
-  std::string standing_;          // What it says of itself as long as etcd answers.
+  int64_t lease_ = 0;           // Of the leader that is followed; 0: nobody leads.
+  int64_t leader_seen_ms_ = 0;  // Since when.
+  int64_t campaign_ms_ = 0;     // The next one; not before.
+  int64_t second_ms_ = 0;       // When EverySecond() is due.
+  bool name_taken_ = false;     // That was said.
+  bool store_proven_ = false;   // A leader had proved the store, and all since was heard.
+  bool mark_told_ = false;      // It was said that the mark cannot be written.
+  std::string standing_;        // What it says of itself as long as etcd answers.
   base::StatusNews trouble_;  // What is told of etcd; OK: it answers, and the mirror is not behind.
 };
 
@@ -176,7 +176,6 @@ absl::Status Candidate::StandBy(const etcd::Leader& leader) {
   }
   lease_ = leader.lease;
   leader_seen_ms_ = os::MonotonicMs();
-  proving_since_ms_ = leader_seen_ms_;
   connection_.emplace(leader.record.address);
   standing_ =
       fmt::format("server {} stands by: server {} leads, as seen here since {}",
@@ -226,7 +225,9 @@ absl::StatusOr<Led> Candidate::Campaign(const std::optional<etcd::Leader>& depos
     }
   }
   const int64_t begun_ms = os::MonotonicMs();
+  const absl::Duration mirror_age = mirror_->stats().age;
   ASSIGN_OR_RETURN(led.store, EtcdStore::TakeOver(options_, mirror_));
+  led.store_proven = store_proven_ && mirror_age <= kBehind;
   edges_.log.Info("leading", {{"name", options_.leadership.name},
                               {"fence", led.store->Fence()},
                               {"overthrown", depose.has_value()},
@@ -260,9 +261,9 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
   const absl::Duration age = mirror_->stats().age;
   LookAtEtcd(leader, age);
-  // What a leader proves while nothing is heard of etcd is not known here.
-  if (age > kBehind) proving_since_ms_ = now_ms;
-  NoteMark(absl::Milliseconds(now_ms - proving_since_ms_));
+  // What is restored while nothing is heard of etcd is not known here.
+  if (age > kBehind) store_proven_ = false;
+  NoteMark(leader.lease);
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;
@@ -292,8 +293,7 @@ void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
 }
 
 // Keeps the mark beside the store as new as what the leader is known to have proved.
-void Candidate::NoteMark(absl::Duration led_for) {
-  if (led_for < kProvenAfter) return;
+void Candidate::NoteMark(int64_t leadership) {
   std::optional<RecoveryState> stored;
   mirror_->List({.range = KeyRange::WithPrefix(kStoreKey), .limit = 1},
                 [&](std::string_view key, const StoredRecord& record) {
@@ -301,7 +301,8 @@ void Candidate::NoteMark(absl::Duration led_for) {
                   auto decoded = DecodeStore(record.value);
                   if (decoded.ok()) stored = *std::move(decoded);
                 });
-  if (!stored) return;
+  if (!stored || !IsProven(*stored, leadership)) return;
+  store_proven_ = true;
   std::optional<MarkKeys> keys;
   if (!config_.seal_key_file.empty()) {
     const auto key = ReadSealKey(config_.seal_key_file);
@@ -310,7 +311,7 @@ void Candidate::NoteMark(absl::Duration led_for) {
   }
   auto witness = StoreWitness::Open(config_.witness_directory(), ThisBoot(), keys);
   if (!witness.ok()) return;  // Whoever is to lead with it says so.
-  const auto mark = ProvenMark(*stored, led_for, witness->found().last);
+  const auto mark = ProvenMark(*stored, witness->found().last);
   if (!mark) return;
   const absl::Status written = witness->Remember(*mark);
   if (!written.ok() && !std::exchange(mark_told_, true)) {

@@ -22,6 +22,9 @@ namespace spoke::ipam {
 struct Led {
   std::unique_ptr<StandbyPort> standbys;  // Null: they notice by the lease only.
   std::unique_ptr<EtcdStore> store;       // Null: a signal has come first.
+  // Whether this server has seen all that was stored since a leader found the store to be the
+  // newest: then the mark beside the store need not be doubted.
+  bool store_proven = false;
 };
 
 struct StandbyEdges {

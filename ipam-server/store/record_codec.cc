@@ -341,6 +341,7 @@ std::string EncodeStore(const RecoveryState& state) {
   if (state.unverified_until != absl::InfinitePast()) {
     out.set_unverified_until_unix_ms(absl::ToUnixMillis(state.unverified_until));
   }
+  out.set_opened_under(state.opened_under);
   return out.SerializeAsString();
 }
 
@@ -358,6 +359,7 @@ absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes) {
   if (in.unverified_until_unix_ms() != 0) {
     state.unverified_until = absl::FromUnixMillis(in.unverified_until_unix_ms());
   }
+  state.opened_under = in.opened_under();
   return state;
 }
 

@@ -112,9 +112,17 @@ TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
                           .open_places = 2};
   reservation.missing["node1"];
   EXPECT_EQ(*DecodeReservation(EncodeReservation(reservation)), reservation);
+  const RecoveryState store{.store_id = "s",
+                            .epoch = 7,
+                            .former = {"before"},
+                            .cause = RecoveryState::Cause{"a backup", since, 3},
+                            .unverified_until = since,
+                            .opened_under = 0x7000000000000001};
+  EXPECT_EQ(*DecodeStore(EncodeStore(store)), store);
   for (const char* damaged : {"\xff", "garbage"}) {
     EXPECT_FALSE(DecodeQuarantine(damaged).ok());
     EXPECT_FALSE(DecodeReservation(damaged).ok());
+    EXPECT_FALSE(DecodeStore(damaged).ok());
     EXPECT_FALSE(DecodeBreaker(damaged).ok());
   }
 }

@@ -51,6 +51,7 @@ class FencedStore final : public EtcdStore {
   absl::Duration LeadershipMargin() const override { return leadership_->Margin(); }
   absl::Status Trouble() const override { return connection_->Trouble(); }
   int64_t Fence() const override { return leadership_->fence(); }
+  int64_t Leadership() const override { return leadership_->lease(); }
 
  private:
   absl::Status Annotated(const absl::Status& status) const {

@@ -67,6 +67,8 @@ class EtcdStore : public Store {
 
   // The fence that this leadership began with or was raised to: rises with every leader.
   virtual int64_t Fence() const = 0;
+  // Names this leadership: no other one has or had the same. It is that of etcd::Leader::lease.
+  virtual int64_t Leadership() const = 0;
 };
 
 }  // namespace spoke::ipam

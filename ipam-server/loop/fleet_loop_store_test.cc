@@ -1,0 +1,119 @@
+// What happens when nothing can be stored.
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
+#include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
+  Greet(1);
+  AnswerCloud();
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  Report(1, AssignOne());
+  std::vector<std::string> problems;
+  uint64_t in_use = 99;
+  loop_->PostQuery([&](const FleetView& view) {
+    problems = view.problems;
+    in_use = CountAddresses(*view.fleet.ledger.Find(kNode)).in_use;
+  });
+  Step();
+  EXPECT_TRUE(SentTo<node_api::ReportAck>(1).empty());
+  EXPECT_EQ(agents_.closed[1].code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(in_use, 0U);
+  EXPECT_THAT(problems, ElementsAre("nothing can be stored: disk full"));
+
+  // Operators are refused with the reason, agents wait, and the store is tried again and again.
+  absl::Status refused;
+  loop_->PostChange([](ServerState&, RawRecords&) -> absl::StatusOr<Effects> { return Effects(); },
+                    [&](const absl::Status& status) { refused = status; });
+  loop_->PostHello(2, {.node = IdentityOf(kNode), .in_use = AssignOne().in_use});
+  Step();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(SentTo<node_api::Welcome>(2).empty());
+
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  Step();
+  EXPECT_EQ(SentTo<node_api::Welcome>(2).size(), 1U);
+  EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
+  EXPECT_EQ(log_.Count("problem_over"), 1);
+}
+
+// A nearly full disk takes an empty record, and not what agents have to say.
+TEST_F(FleetLoopTest, ADiskWithRoomForLittleDoesNotLetAgentsInToThrowThemOutAgain) {
+  Greet(1);
+  AnswerCloud();
+  store_.LimitCommits(100);
+  Report(1, AssignOne());
+  Step();
+  ASSERT_TRUE(agents_.closed.contains(1));
+  int welcomed = 0;
+  for (SessionId session = 2; session < 62; ++session) {
+    loop_->PostHello(session, {.node = IdentityOf(kNode), .in_use = AssignOne().in_use});
+    clock_.Advance(absl::Seconds(1));
+    Step();
+    welcomed += SentTo<node_api::Welcome>(session).empty() ? 0 : 1;
+  }
+  EXPECT_EQ(welcomed, 0);
+  EXPECT_EQ(agents_.closed.size(), 1U) << "nobody else is thrown out";
+  store_.LimitCommits(0);
+  clock_.Advance(absl::Seconds(30));
+  for (int turn = 0; turn < 3; ++turn) Step();  // One turn is not enough for all.
+  EXPECT_FALSE(SentTo<node_api::Welcome>(61).empty());
+  bool probes_left = false;
+  ASSERT_TRUE(
+      store_.List("probe", [&](std::string_view, const StoredRecord&) { probes_left = true; })
+          .ok());
+  EXPECT_FALSE(probes_left);
+}
+
+TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
+  Greet(1);
+  store_.FailCommits(absl::ResourceExhaustedError("disk full"));
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U);
+  store_.FailCommits(absl::OkStatus());
+  clock_.Advance(absl::Seconds(6));
+  Step();
+  Step();
+  ASSERT_EQ(cloud_.waiting().size(), 1U);
+  AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U);
+}
+
+// An operator's change may be stored and its answer lost; no session ends with it.
+TEST_F(FleetLoopTest, WhatACommitStoredThoughItsAnswerWasLostIsTold) {
+  Greet(1);
+  AnswerCloud();
+  agents_.sent.clear();
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) {
+        Effects effects;
+        OnReclaimAnswer(state.fleet, kNode, {.agreed = {ip::Prefix::Host(A("10.1.0.4"))}},
+                        clock_.Now());
+        effects.changed.insert(kNode);
+        effects.desired.insert(kNode);
+        return absl::StatusOr<Effects>(std::move(effects));
+      },
+      [](const absl::Status& status) { EXPECT_FALSE(status.ok()); });
+  store_.LoseNextAnswers(1);
+  Step();
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  Step();
+  ASSERT_EQ(Stored().configurations.at(A("10.1.0.4")).state, AddressState::kDetaching);
+  const auto desired = SentTo<node_api::DesiredState>(1);
+  ASSERT_EQ(desired.size(), 1U) << "its agent would assign an address that leaves its NIC";
+  EXPECT_TRUE(desired[0].full);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

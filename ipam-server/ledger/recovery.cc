@@ -108,9 +108,16 @@ void Recovery::OnReload(const RecoveryState& stored, absl::Time now) {
   state_.epoch = stored.epoch;
   spoken_.clear();
   if (phase_ == Phase::kProving) proven_at_ = now + kProvingTime;
-  if (!stored.cause) return;
-  phase_ = Phase::kRecovering;
-  state_.cause = stored.cause;
+  if (stored.cause) {
+    phase_ = Phase::kRecovering;
+    state_.cause = stored.cause;
+  }
+  if (stored.epoch >= committed_) return;
+  highest_seen_ = std::max(highest_seen_, committed_);
+  Recover(fmt::format("the store is older than what this server has written (epoch {} after {}): a "
+                      "backup was restored while the server ran",
+                      stored.epoch, committed_),
+          0, now);
 }
 
 std::string Recovery::Reason() const {

@@ -104,7 +104,8 @@ class Recovery {
   void Open();
   // The store was read anew, and is behind what was decided: an end that it does not have has not
   // been. Nodes have to speak again, and have as much time for it as at the start: while the store
-  // could not be written nobody heard them.
+  // could not be written nobody heard them. A store that is behind what was committed was restored
+  // under this server, which begins a recovery.
   void OnReload(const RecoveryState& stored, absl::Time now);
   // The store's mark; `nodes` have addresses.
   StoreMark Mark(uint64_t nodes) const { return {state_.store_id, state_.epoch, nodes}; }
@@ -121,7 +122,7 @@ class Recovery {
   const RecoveryState& state() const { return state_; }
   // Returns the state that the next commit stores.
   RecoveryState Next() const;
-  void Committed() { ++state_.epoch; }
+  void Committed() { committed_ = ++state_.epoch; }
 
  private:
   void Recover(std::string reason, uint64_t nodes, absl::Time now);
@@ -129,6 +130,7 @@ class Recovery {
   RecoveryState state_;
   Phase phase_ = Phase::kOpen;
   int64_t leadership_ = 0;
+  uint64_t committed_ = 0;      // The epoch of the last commit of this server; 0: none yet.
   absl::Time proven_at_;        // Set while proving.
   uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.

@@ -139,6 +139,21 @@ TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
   EXPECT_GT(recovery.state().epoch, 12U);
 }
 
+TEST(Recovery, AStoreThatIsRestoredUnderTheServerBeginsOne) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10), kNow);
+  recovery.Committed();
+  recovery.Committed();
+  recovery.OnReload({.store_id = "ours", .epoch = 12}, kNow);
+  EXPECT_TRUE(recovery.open()) << "what could not be stored was not";
+  recovery.OnReload({.store_id = "ours", .epoch = 11}, kNow);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_THAT(recovery.Reason(), HasSubstr("epoch 11 after 12"));
+  recovery.OnSpoken(kNode1);
+  recovery.Open();
+  EXPECT_EQ(recovery.state().epoch, 13U) << "what nodes were told is old from now on";
+}
+
 TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
   Recovery recovery = AtEpoch(10);
   recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);

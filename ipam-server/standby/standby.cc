@@ -135,8 +135,10 @@ class Candidate {
   int64_t second_ms_ = 0;       // When EverySecond() is due.
   bool name_taken_ = false;     // That was said.
   bool store_proven_ = false;   // A leader had proved the store, and all since was heard.
-  bool mark_told_ = false;      // It was said that the mark cannot be written.
-  std::string standing_;        // What it says of itself as long as etcd answers.
+  // The revision of the store's record when this server began to follow; nullopt: it does not.
+  std::optional<int64_t> followed_from_;
+  bool mark_told_ = false;    // It was said that the mark cannot be written.
+  std::string standing_;      // What it says of itself as long as etcd answers.
   base::StatusNews trouble_;  // What is told of etcd; OK: it answers, and the mirror is not behind.
 };
 
@@ -262,8 +264,12 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   const absl::Duration age = mirror_->stats().age;
   LookAtEtcd(leader, age);
   // What is restored while nothing is heard of etcd is not known here.
-  if (age > kBehind) store_proven_ = false;
-  NoteMark(leader.lease);
+  if (age > kBehind) {
+    store_proven_ = false;
+    followed_from_.reset();
+  } else {
+    NoteMark(leader.lease);
+  }
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;
@@ -293,15 +299,21 @@ void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
 }
 
 // Keeps the mark beside the store as new as what the leader is known to have proved.
+//
+// A key that a restored snapshot has is that of a leader that is no more, and what it says of the
+// store is of the time of the snapshot. So only what is written while this server follows counts.
 void Candidate::NoteMark(int64_t leadership) {
   std::optional<RecoveryState> stored;
+  int64_t revision = 0;
   mirror_->List({.range = KeyRange::WithPrefix(kStoreKey), .limit = 1},
                 [&](std::string_view key, const StoredRecord& record) {
                   if (key != kStoreKey) return;
+                  revision = record.revision;
                   auto decoded = DecodeStore(record.value);
                   if (decoded.ok()) stored = *std::move(decoded);
                 });
-  if (!stored || !IsProven(*stored, leadership)) return;
+  if (!followed_from_) followed_from_ = revision;
+  if (!stored || revision == *followed_from_ || !IsProven(*stored, leadership)) return;
   store_proven_ = true;
   std::optional<MarkKeys> keys;
   if (!config_.seal_key_file.empty()) {

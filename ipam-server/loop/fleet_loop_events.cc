@@ -223,6 +223,11 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
 void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const auto write = [&](telemetry::Level level, std::string_view event) {
+      // Some concern a node as a whole, or all of them.
+      if (finding.address == ip::Address()) {
+        edges_.log.Write(level, event, {{"node", finding.node.name}, {"detail", finding.detail}});
+        return;
+      }
       edges_.log.Write(level, event,
                        {{"node", finding.node.name},
                         {"address", finding.address.ToString()},

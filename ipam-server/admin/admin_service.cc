@@ -383,7 +383,7 @@ absl::Status AdminService::WhatIf(const Context& context, const v1::WhatIfReques
                                   v1::WhatIfResponse& response) {
   absl::StatusOr<v1::WhatIfResponse> judged;
   RETURN_IF_ERROR(
-      Ask(context, [&](const FleetView& view) { judged = JudgeScaleUp(view.fleet, request); }));
+      Ask(context, [&](const FleetView& view) { judged = JudgeScaleUp(view, request); }));
   ASSIGN_OR_RETURN(response, std::move(judged));
   return absl::OkStatus();
 }

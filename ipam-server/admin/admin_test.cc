@@ -352,6 +352,30 @@ TEST_F(AdminTest, ANodeThatTheCloudRefusesIsNotGettingAddresses) {
   EXPECT_THAT(out.details(), testing::Contains(HasSubstr("no action networkInterfaces/write")));
 }
 
+TEST_F(AdminTest, ANodesOwnAddressIsNotFree) {
+  v1::AgentMessage hello = HelloMessage();
+  const ip::Address own = ip::Address::V4(0x0A0100C8);  // 10.1.0.200
+  hello.mutable_hello()->mutable_nics(0)->add_addresses(own.ToBytes());
+  stream_ = node_stub_->Connect(&stream_context_);
+  ASSERT_TRUE(stream_->Write(hello));
+  ASSERT_EQ(ReadAddresses(*stream_, 2).size(), 2U);
+  v1::ExplainRequest request;
+  request.set_address("10.1.0.200");
+  v1::ExplainResponse out;
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_EQ(out.summary(), "10.1.0.200 is the own address of node node1, and for no pod");
+  request.set_address("10.1.0.201");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_EQ(out.summary(), "10.1.0.201 is free");
+  v1::WhatIfRequest more;
+  more.set_nodes(1);
+  more.set_pods_per_node(1);
+  v1::WhatIfResponse judged;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::WhatIf, more, judged).ok());
+  // 251 are usable, of which the node has two for its pods, and one of its own.
+  EXPECT_EQ(judged.limits(0).available(), 248U);
+}
+
 TEST_F(AdminTest, NamesThatAreNoneAreNotEmptyLists) {
   v1::GetObjectsRequest objects;
   objects.set_kind("Bogus");

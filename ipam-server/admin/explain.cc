@@ -123,6 +123,28 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   return out;
 }
 
+// Returns the node whose own address it is; nullptr: no connected one's.
+const NodeKey* OwnAddressOf(const FleetView& view, const ip::Address& address) {
+  for (const auto& [key, session] : view.sessions) {
+    const std::vector<ip::Address>& own = session.own_addresses;
+    if (std::find(own.begin(), own.end(), address) != own.end()) return &key;
+  }
+  return nullptr;
+}
+
+// Counts the addresses of each pool that its records call free, and that are nodes' own.
+std::map<const PoolEntry*, uint64_t> OwnByPool(const FleetView& view) {
+  std::map<const PoolEntry*, uint64_t> own;
+  for (const auto& [key, session] : view.sessions) {
+    for (const ip::Address& address : session.own_addresses) {
+      const PoolEntry* entry = view.fleet.ledger.pools().Covering(address);
+      if (entry == nullptr || entry->pool.StateOf(address) != AddressPool::State::kFree) continue;
+      ++own[entry];
+    }
+  }
+  return own;
+}
+
 absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const std::string& text) {
   ASSIGN_OR_RETURN(const ip::Address address, ip::Address::Parse(text));
   const PoolEntry* entry = view.fleet.ledger.pools().Covering(address);
@@ -146,6 +168,13 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
                       text, pool.spec().reserve_first, pool.spec().reserve_last));
       return out;
     case AddressPool::State::kFree:
+      if (const NodeKey* node = OwnAddressOf(view, address); node != nullptr) {
+        out.set_summary(
+            fmt::format("{} is the own address of node {}, and for no pod", text, node->name));
+        Say(out, "pool {} contains it all the same: let its reserveFirst or its CIDR leave it out",
+            pool.spec().name);
+        return out;
+      }
       out.set_summary(fmt::format("{} is free", text));
       return out;
     case AddressPool::State::kQuarantined:
@@ -262,8 +291,9 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
   return ExplainAddress(view, request.address());
 }
 
-absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
+absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const FleetView& view,
                                                 const v1::WhatIfRequest& request) {
+  const Fleet& fleet = view.fleet;
   if (request.nodes() == 0) return absl::InvalidArgumentError("ask for one node at least");
   const std::vector<PoolGroup>& groups = fleet.ledger.pools().GroupsFor(
       {request.labels().begin(), request.labels().end()}, request.vnet(), {});
@@ -274,6 +304,7 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
         "pool list -o wide");
   }
   v1::WhatIfResponse out;
+  const std::map<const PoolEntry*, uint64_t> own = OwnByPool(view);
   uint64_t configurations = 0;
   std::map<std::string, uint64_t> needed_by_vnet;
   for (const PoolGroup& group : groups) {
@@ -286,7 +317,9 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
     uint64_t free = 0;
     std::string names;
     for (const size_t index : group.pools) {
-      free += fleet.ledger.pools()[index].free();
+      const PoolEntry& entry = fleet.ledger.pools()[index];
+      const auto taken = own.find(&entry);
+      free += entry.free() - std::min(entry.free(), taken == own.end() ? 0 : taken->second);
       names += (names.empty() ? "" : ", ") + fleet.ledger.pools()[index].pool.spec().name;
     }
     const uint64_t needed = per_node * request.nodes();

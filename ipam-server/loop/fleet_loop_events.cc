@@ -32,6 +32,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                     .policy_acked = event.hello.policy_version,
                     .agent_version = event.hello.node.agent_version,
                     .boot_id = event.hello.node.boot_id,
+                    .own_addresses = event.hello.nic.addresses,
                     .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
   batch.effects.desired.insert(key);

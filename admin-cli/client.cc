@@ -1,11 +1,14 @@
 #include "admin-cli/client.h"
 
+#include <fcntl.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/proto_buffer_reader.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -37,6 +40,14 @@ constexpr int kMaxMessageBytes = 64 << 20;
 constexpr absl::Duration kConnectTime = absl::Seconds(3);
 
 bool IsSocket(std::string_view server) { return server.starts_with("unix:"); }
+
+// Returns whether the kernel keeps this user from the socket, which the library only tells as one
+// reason among others why nobody answers.
+bool IsClosedToUs(const std::string& server) {
+  if (!IsSocket(server)) return false;
+  const std::string path = server.substr(std::string_view("unix:").size());
+  return ::faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) != 0 && errno == EACCES;
+}
 
 std::chrono::system_clock::time_point In(absl::Duration duration) {
   return std::chrono::system_clock::now() + absl::ToChronoMicroseconds(duration);
@@ -111,6 +122,12 @@ struct Client::Calls {
     switch (status.error_code()) {
       case grpc::StatusCode::UNAVAILABLE:
         if (said) return absl::AbortedError(message);
+        if (IsClosedToUs(server)) {
+          return absl::PermissionDeniedError(fmt::format(
+              "you may not open {}: root and the server's own user may. Use sudo, or spokectl "
+              "login for the server's port for operators",
+              server));
+        }
         return absl::UnavailableError(fmt::format(
             "no server answers at {}: {} [{}]", server,
             IsSocket(server) ? "is spoke-ipam-server running here, and may you open its socket? "

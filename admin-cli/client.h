@@ -2,7 +2,8 @@
 // Thread-safe; connects with the first call and again when the connection is lost.
 //
 // Errors of every call: kUnavailable (no server there, or one that has gone away: the message has
-// where it was looked for), kDeadlineExceeded (it did not answer in time; what was asked may have
+// where it was looked for), kPermissionDenied (this user may not open the server's socket, or the
+// caller's role does not do), kDeadlineExceeded (it did not answer in time; what was asked may have
 // happened), kAborted (the server itself says that it cannot now, such as with a full disk), and
 // what admin.proto says of the call, with the server's message. Beyond kGetStatus, a server whose
 // version does not work with ours answers kFailedPrecondition, and says which to upgrade first.

@@ -65,6 +65,7 @@ absl::Status CheckValue(const Parameter& parameter, const std::string& value) {
     case Values::kBudget:
     case Values::kBudgetTeam:
     case Values::kKind:
+    case Values::kTrafficClass:
     case Values::kObject:
     case Values::kFile:
     case Values::kDirectory:

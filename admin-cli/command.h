@@ -29,6 +29,7 @@ enum class Values {
   kBudget,
   kBudgetTeam,  // A team of the budget given before it.
   kKind,
+  kTrafficClass,
   kObject,  // The name of a policy object of the kind given before it.
   kFile,
   kDirectory,

@@ -99,13 +99,13 @@ TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {
 
 TEST_F(NounTest, NodeShowHasTheAddressesToo) {
   const Outcome outcome = Run("node show node1");
-  EXPECT_THAT(outcome.out,
-              HasSubstr("Agent:      connected (version unknown, last seen 2023-11-14T22:13:20Z)"));
+  EXPECT_THAT(outcome.out, HasSubstr("Agent:      connected (version unknown, last seen 10m ago)"));
   EXPECT_THAT(outcome.out, HasSubstr("10.1.0.5  in_use"));
   EXPECT_EQ(Json("node show node1")["addresses"].size(), 2U);
   const Outcome none = Run("node show node9");
   EXPECT_EQ(none.code, 4);
-  EXPECT_EQ(none.err, "spokectl: there is no node node9; see: spokectl node list\n");
+  EXPECT_EQ(none.err,
+            "spokectl: there is no node node9; see: spokectl node list; did you mean node1?\n");
 }
 
 TEST_F(NounTest, ANodeIsForgottenWithItsNumbers) {
@@ -162,9 +162,23 @@ TEST_F(NounTest, IpListFiltersOnTheServer) {
               HasSubstr("--state: \"assigned\" is none of attaching, available, in_use"));
 }
 
+TEST_F(NounTest, WhoeverMistypesANameIsToldTheNearest) {
+  EXPECT_THAT(Run("pool show defualt").err, HasSubstr("did you mean default?"));
+  EXPECT_THAT(Run("node show Node2").err, HasSubstr("did you mean node2?"));
+  EXPECT_THAT(Run("node show frankfurt").err, Not(HasSubstr("did you mean")));
+  Refuse("Explain", absl::NotFoundError("no agent has said hello for node nod1"));
+  EXPECT_THAT(Run("explain node nod1").err, HasSubstr("did you mean node1?"));
+  // What is there is not meant otherwise.
+  EXPECT_THAT(Run("node drain node1 node3").err, HasSubstr("did you mean node1?"));
+  const Outcome listed = Run("ip list --node nope");
+  EXPECT_EQ(listed.code, 4);
+  EXPECT_THAT(listed.err, HasSubstr("there is no node nope"));
+  EXPECT_THAT(Run("ip list --pool defaul").err, HasSubstr("did you mean default?"));
+}
+
 TEST_F(NounTest, IpShowLeavesOutWhatIsEmpty) {
   const Outcome outcome = Run("ip show 10.1.0.5");
-  EXPECT_THAT(outcome.out, HasSubstr("Since:      2023-11-14T22:13:20Z\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("Since:      10m ago\n"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("NIC")));
   EXPECT_EQ(Json("ip show 10.1.0.5")["pod_name"], "pod");
   EXPECT_EQ(Run("ip show 192.0.2.1").code, 4);
@@ -215,8 +229,7 @@ TEST_F(NounTest, QuarantineNeedsAReasonUnlessItIsLifted) {
 
 TEST_F(NounTest, ReservationsAreMadeListedAndReleased) {
   const Outcome made = Run("reserve create job --node node1 --node node2 --addresses-per-node 8");
-  EXPECT_EQ(made.out,
-            "reservation job holds 8 addresses on each of 2 nodes until 2023-11-14T23:13:20Z\n");
+  EXPECT_EQ(made.out, "reservation job holds 8 addresses on each of 2 nodes for 50m\n");
   EXPECT_THAT(Run("reserve list").out, HasSubstr("job   2      8     0      10m  50m\n"));
   EXPECT_EQ(Json("reserve list")[0]["nodes"][1], "node2");
   EXPECT_EQ(Run("reserve create job --count 4 --addresses-per-node 8").code, 5);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "admin-cli/context/target.h"
 #include "admin-cli/help_text.h"
+#include "admin-cli/known_names.h"
 #include "admin-cli/shell.h"
 #include "admin-cli/verbs.h"
 #include "fmt/core.h"
@@ -126,6 +127,16 @@ absl::Status CheckPresent(const CommandPath& path, const Arguments& arguments) {
   return base::Annotate(Check(path, arguments), path.size() > 1 ? WordsOf(path) : "options");
 }
 
+// Returns the words with -o=json as -ojson, which the library reads as that option and its value:
+// hands that know long options write the equals sign here too.
+std::vector<std::string> WithoutEqualsOfLetters(std::vector<std::string> words) {
+  for (std::string& word : words) {
+    if (word == "--") break;
+    if (word.size() > 3 && word[0] == '-' && word[1] != '-' && word[2] == '=') word.erase(2, 1);
+  }
+  return words;
+}
+
 Format FormatOf(const std::string& name) {
   if (name == "wide") return Format::kWide;
   if (name == "json") return Format::kJson;
@@ -164,14 +175,25 @@ void PrintError(const absl::Status& status, Console& console) {
   }
 }
 
+// Adds the name that was probably meant to the error of a verb that found nothing of that name.
+absl::Status WithMeantName(const absl::Status& status, const Command& command,
+                           const Session& session) {
+  if (!absl::IsNotFound(status)) return status;
+  const std::string meant = MeantName(session.client, command, session.arguments);
+  if (meant.empty()) return status;
+  return absl::NotFoundError(fmt::format("{}; did you mean {}?", base::MessageOf(status), meant));
+}
+
 int CodeFor(const Command& command, const absl::Status& status) {
   const int code = ExitCodeOf(status);
   if (command.failure_code_for_all) return command.failure_code;
   return code == kExitFailed && command.failure_code != 0 ? command.failure_code : code;
 }
 
-// Runs the verb once. Its output is held back, so that it appears whole.
-int RunOnce(const Command& command, Session& session, const World& world, std::string_view before) {
+// Runs the verb once, and returns its answer: its exit code, or what it failed with. Its output is
+// held back, so that it appears whole.
+absl::StatusOr<int> RunOnce(const Command& command, Session& session, const World& world,
+                            std::string_view before) {
   HeldConsole held(world.console);
   const World inner{held, world.clock, world.wait, world.variable};
   Session once(session.root, session.arguments, inner, session.client);
@@ -182,13 +204,12 @@ int RunOnce(const Command& command, Session& session, const World& world, std::s
   if (!held.held().empty() || !before.empty()) {
     world.console.Out(std::string(before) + held.held());
   }
-  if (code.ok()) return *code;
-  PrintError(code.status(), world.console);
-  return CodeFor(command, code.status());
+  if (!code.ok()) PrintError(WithMeantName(code.status(), command, session), world.console);
+  return code;
 }
 
 // Runs the verb again and again. A server that is away for a while does not end it: whoever watches
-// wants to see when it is back.
+// wants to see when it is back. Nor does an answer that has an exit code of its own.
 int Watch(const Command& command, Session& session, const World& world) {
   constexpr std::string_view kClear = "\x1b[H\x1b[2J\x1b[3J";
   const absl::Duration interval = session.arguments.Duration("interval");
@@ -196,8 +217,9 @@ int Watch(const Command& command, Session& session, const World& world) {
   std::string_view before;
   while (true) {
     if (redraw) before = kClear;
-    const int code = RunOnce(command, session, world, before);
-    if (code != kExitDone && code != kExitNoServer) return code;
+    const absl::StatusOr<int> answer = RunOnce(command, session, world, before);
+    const int code = answer.ok() ? *answer : CodeFor(command, answer.status());
+    if (!answer.ok() && code != kExitNoServer) return code;
     if (!world.console.written().ok()) return kExitFailed;
     if (!world.wait(interval)) return code;
     if (session.format == Format::kYaml) {
@@ -213,7 +235,7 @@ int RunVerb(const Command& command, Session& session, const World& world) {
   if (command.watchable && session.arguments.Has("watch")) return Watch(command, session, world);
   const auto code = command.run(session);
   if (!code.ok()) {
-    PrintError(code.status(), world.console);
+    PrintError(WithMeantName(code.status(), command, session), world.console);
     return CodeFor(command, code.status());
   }
   if (const absl::Status written = world.console.written(); !written.ok()) {
@@ -267,8 +289,9 @@ ParsedLine ParseLine(const Command& root, const std::vector<std::string>& words,
     for (const CLI::App* one : NamedApps(app)) line.path.push_back(bindings.at(one).command);
   };
   try {
+    const std::vector<std::string> plain = WithoutEqualsOfLetters(words);
     // The words are as CLI11 wants them.
-    std::vector<std::string> reversed(words.rbegin(), words.rend());
+    std::vector<std::string> reversed(plain.rbegin(), plain.rend());
     app.parse(std::move(reversed));
     see_path();
   } catch (const CLI::ExtrasError& error) {

@@ -31,6 +31,10 @@ std::string Session::AgeOf(int64_t unix_ms) const {
   return FormatAge(absl::ToUnixSeconds(now()) - unix_ms / 1000);
 }
 
+std::string Session::AgoOf(int64_t unix_ms) const {
+  return unix_ms == 0 ? "never" : AgeOf(unix_ms) + " ago";
+}
+
 std::string Session::UntilOf(int64_t unix_ms) const {
   if (unix_ms == 0) return "";
   const int64_t seconds = unix_ms / 1000 - absl::ToUnixSeconds(now());

@@ -59,6 +59,8 @@ class Session {
 
   // Returns "5m" since then; empty for 0.
   std::string AgeOf(int64_t unix_ms) const;
+  // Returns "5m ago"; "never" for 0.
+  std::string AgoOf(int64_t unix_ms) const;
   // Returns "40s" for what comes 40 s from now; "now" for what is due; empty for 0.
   std::string UntilOf(int64_t unix_ms) const;
 };

@@ -3,7 +3,7 @@
 #include "admin-cli/completion.h"
 #include "admin-cli/context/target.h"
 #include "admin-cli/help_text.h"
-#include "admin-cli/policy/objects.h"
+#include "admin-cli/known_names.h"
 #include "admin-cli/shell.h"
 #include "admin-cli/verbs.h"
 #include "fmt/core.h"
@@ -51,72 +51,6 @@ absl::StatusOr<int> Manual(Session& session) {
   return absl::NotFoundError(fmt::format("man: there is no command \"{}\"", wanted));
 }
 
-// Returns the names that the server has for a parameter; what it cannot say is left out.
-std::vector<std::string> NamesOf(const Client& client, const Completion& completion) {
-  std::vector<std::string> names;
-  const auto wants_more = [&] {
-    return names.size() < kMaxNames ? absl::OkStatus() : absl::CancelledError("enough");
-  };
-  const auto add = [&](const std::string& name) {
-    if (name.compare(0, completion.prefix.size(), completion.prefix) == 0) names.push_back(name);
-  };
-  Values values = completion.values;
-  if (values == Values::kExplained) {
-    if (completion.context == "node") values = Values::kNode;
-    if (completion.context == "ip") values = Values::kAddress;
-  }
-  const bool pods = values == Values::kExplained && completion.context == "pod";
-  if (values == Values::kNode) {
-    client
-        .Read(kListNodes, {},
-              [&](const v1::ListNodesResponse& batch) {
-                for (const v1::NodeInfo& node : batch.nodes()) add(node.name());
-                return wants_more();
-              })
-        .IgnoreError();
-  } else if (values == Values::kAddress || pods) {
-    client
-        .Read(kListAddresses, {},
-              [&](const v1::ListAddressesResponse& batch) {
-                for (const v1::AddressInfo& address : batch.addresses()) {
-                  if (!pods) add(address.address());
-                  if (pods && !address.pod_name().empty()) {
-                    add(address.pod_namespace() + "/" + address.pod_name());
-                  }
-                }
-                return wants_more();
-              })
-        .IgnoreError();
-  } else if (values == Values::kPool) {
-    if (const auto pools = client.Ask(kListPools); pools.ok()) {
-      for (const v1::PoolInfo& pool : pools->pools()) add(pool.name());
-    }
-  } else if (values == Values::kReservation) {
-    if (const auto reservations = client.Ask(kListReservations); reservations.ok()) {
-      for (const auto& reservation : reservations->reservations()) add(reservation.name());
-    }
-  } else if (values == Values::kBudget || values == Values::kBudgetTeam) {
-    const bool teams = values == Values::kBudgetTeam;
-    if (const auto answer = client.Ask(kGetBudgets); answer.ok()) {
-      for (const v1::BudgetInfo& budget : answer->budgets()) {
-        if (!teams) add(budget.name());
-        if (!teams || budget.name() != completion.context) continue;
-        for (const v1::BudgetTeamInfo& team : budget.teams()) add(team.name());
-      }
-    }
-  } else if (values == Values::kKind) {
-    for (const std::string& kind : KnownKinds()) add(kind);
-  } else if (values == Values::kObject) {
-    v1::GetObjectsRequest request;
-    request.set_kind(KindOf(completion.context));
-    if (const auto objects = client.Ask(kGetObjects, request); objects.ok()) {
-      for (const v1::PolicyObjectInfo& object : objects->objects()) add(object.name());
-    }
-  }
-  if (names.size() > kMaxNames) names.resize(kMaxNames);
-  return names;
-}
-
 // Returns the server that the words being typed mean.
 absl::StatusOr<Target> TypedTarget(const Command& root, const std::vector<std::string>& words,
                                    const World& world) {
@@ -141,7 +75,11 @@ int RunComplete(const Command& root, const std::vector<std::string>& words, cons
   Completion completion = Complete(root, typed);
   const bool files = completion.values == Values::kFile || completion.values == Values::kDirectory;
   const Client client(TypedTarget(root, typed, world), kPatience);
-  for (const std::string& name : NamesOf(client, completion)) {
+  const NameQuery query{.values = completion.values,
+                        .context = completion.context,
+                        .prefix = completion.prefix,
+                        .most = kMaxNames};
+  for (const std::string& name : NamesOf(client, query)) {
     completion.candidates.push_back({Printable(completion.before + name), ""});
   }
   world.console.Out(FormatCompletion(completion.candidates, files));

@@ -107,6 +107,12 @@ int main(int argc, char** argv) {
       argc, argv,
       {.about = "spoke-ipam-server decides which node has which pod addresses.",
        .config_path = "/etc/spoke/ipam-server.yaml",
+       .check =
+           [](std::string_view text, const std::string& file) {
+             return spoke::ipam::ParseServerConfig(text, file, &spoke::daemon::NoteMissingDirectory,
+                                                   &spoke::os::EnvironmentVariable)
+                 .status();
+           },
        .commands = {spoke::daemon::ProbeCommand("spoke-ipam-server", parse)}},
       parse, &spoke::ipam::Serve);
 }

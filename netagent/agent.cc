@@ -155,7 +155,10 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     },
                 .on_outcome =
                     [this](const absl::Status& outcome) {
-                      Post([this, outcome] { health_.OnSession(outcome); });
+                      Post([this, outcome] {
+                        health_.OnSession(outcome);
+                        adds_.OnSession(outcome);
+                      });
                     }},
                log_),
       traffic_(MakeTraffic(config, edges.traffic, clock_, log_,
@@ -384,6 +387,9 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   // DELs are taken up before anybody asks for an address that one of them has freed.
   tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
   RETURN_IF_ERROR(cni_.Listen(config_.cni_socket));
+  if (const int fd = cni_installer_.fd(); fd >= 0) {
+    RETURN_IF_ERROR(loop_.AddReader(fd, [this] { cni_installer_.OnReadable(); }));
+  }
   return StartSession();
 }
 

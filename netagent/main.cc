@@ -439,6 +439,13 @@ int main(int argc, char** argv) {
       argc, argv,
       {.about = "spoke-netagent assigns this node's addresses to pods and owns their links.",
        .config_path = "/etc/spoke/netagent.yaml",
+       .check =
+           [](std::string_view text, const std::string& file) {
+             return spoke::netagent::ParseAgentConfig(text, file,
+                                                      &spoke::daemon::NoteMissingDirectory,
+                                                      &spoke::os::EnvironmentVariable)
+                 .status();
+           },
        .statements = {{"--claims", "Print what of the kernel is the agent's own, and why",
                        &spoke::netagent::ClaimsTable, &spoke::netagent::ClaimsJson}},
        .commands = {spoke::netagent::CleanupCommand(), spoke::netagent::HoldCommand(),

@@ -123,8 +123,11 @@ std::vector<Row> RowsOf(const ModelInput& input, const ModelPlan& plan) {
       row("node_addresses.min", plan.addresses_per_node,
           "in the server's configuration, or it gives back what stands idle, with more calls"),
       row("Calls without this model", input.nodes,
-          fmt::format("at least, one a node as it starts: {} min if all start at once",
-                      absl::ToInt64Minutes(plan.start_without)))};
+          plan.start_without == absl::ZeroDuration()
+              ? "at least: one a node as it starts, which Azure takes at once"
+              : fmt::format("at least: one a node as it starts, for which Azure takes {} if all "
+                            "start at once",
+                            absl::FormatDuration(plan.start_without)))};
 }
 
 absl::StatusOr<int> PlanModelVerb(Session& session) {

@@ -28,6 +28,10 @@ TEST_F(AzureTest, PlanModelShowsTheComputation) {
   EXPECT_THAT(outcome.err, HasSubstr("--subnet-id"));
   EXPECT_THAT(Run("azure plan-model --pods-per-node 110 --nodes 7500").out,
               HasSubstr("at least 15 VNets"));
+  EXPECT_THAT(outcome.out, HasSubstr("500     at least: one a node as it starts, which Azure takes "
+                                     "at once"));
+  EXPECT_THAT(Run("azure plan-model --pods-per-node 110 --nodes 7500").out,
+              HasSubstr("for which Azure takes 12m if all start at once"));
 }
 
 TEST_F(AzureTest, PlanModelPrintsWholeJsonAndYaml) {

@@ -99,11 +99,11 @@ std::string PartText(const Budget& budget, const Team& team) {
 std::string WhyHeld(const Budget& budget, const Team& team) {
   const BitRate part = PartOf(budget, team);
   if (MeetsMax(team)) {
-    return fmt::format("its max of {} is reached; raise max if it may have more",
+    return fmt::format("its max of {} is reached: raise max if it may have more",
                        Rounded(BitRate(team.max())));
   }
   if (const BitRate borrowed = BorrowedBy(budget, team); !borrowed.is_zero()) {
-    return fmt::format("has its part and {} that others leave: {}", Rounded(borrowed),
+    return fmt::format("it has its part and {} that others leave: {}", Rounded(borrowed),
                        ListOf(budget, &team, LeftBy));
   }
   if (team.min() != 0 && Above(BitRate(team.min()), part) &&
@@ -112,12 +112,12 @@ std::string WhyHeld(const Budget& budget, const Team& team) {
                        Rounded(BitRate(team.min())));
   }
   if (!budget.borrow()) {
-    return "has its part; what others leave is not shared out, since the budget says borrow: false";
+    return "it has its part, and what others leave is not shared out (borrow: false)";
   }
   if (Above(part, FairOf(team))) {
-    return "has less than its part, since the mins of other teams come first";
+    return "it has less than its part, since the mins of other teams come first";
   }
-  return "has its part; no other team leaves anything";
+  return "it has its part, and no other team leaves anything";
 }
 
 std::string WhyAll(const Budget& budget, const Team& team) {
@@ -125,27 +125,26 @@ std::string WhyAll(const Budget& budget, const Team& team) {
     return team.nodes() == 0 ? "no node has pods of it" : "its pods want nothing at present";
   }
   if (const BitRate borrowed = BorrowedBy(budget, team); !borrowed.is_zero()) {
-    return fmt::format("gets all it wants, {} of it borrowed from what others leave: {}",
+    return fmt::format("it gets all it wants, {} of it borrowed from what others leave: {}",
                        Rounded(borrowed), ListOf(budget, &team, LeftBy));
   }
-  return "gets all it wants";
+  return "it gets all it wants";
 }
 
 void AddGrantWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
   const BitRate due = std::min(FairOf(team), BitRate(team.demand()));
   if (!Above(due, BitRate(team.granted()))) return;
-  if (budget.unknown() > 0) {
-    details.push_back(fmt::format(
-        "{} of that is granted so far: {} of the budget may still be held by nodes that were not "
-        "heard since the server started; it is free in {} at the latest",
-        Rounded(BitRate(team.granted())), Rounded(BitRate(budget.unknown())),
-        absl::FormatDuration(absl::Seconds(budget.learning_s()))));
+  details.push_back(
+      fmt::format("{} of its fair share is granted so far", Rounded(BitRate(team.granted()))));
+  if (budget.unknown() == 0) {
+    details.push_back("the rest follows once nodes have said that they use less");
     return;
   }
-  details.push_back(
-      fmt::format("{} of that is granted so far: the rest follows once nodes have said that they "
-                  "use less (decrease comes before increase)",
-                  Rounded(BitRate(team.granted()))));
+  details.push_back(fmt::format(
+      "the rest is free in {} at the latest: until then nodes that were not heard since the server "
+      "started may hold {} of the budget",
+      absl::FormatDuration(absl::Seconds(budget.learning_s())),
+      Rounded(BitRate(budget.unknown()))));
 }
 
 void AddHeldBackWords(const Budget& budget, const Team& team, std::vector<std::string>& details) {
@@ -154,15 +153,13 @@ void AddHeldBackWords(const Budget& budget, const Team& team, std::vector<std::s
                                   budget.shadow() ? "would be" : "is"));
   }
   if (team.refused_connections() > 0) {
-    details.push_back(fmt::format(
-        "{} new connections a second {} refused, {} pass (the budget has {} a second for all)",
-        team.refused_connections(), budget.shadow() ? "would be" : "are", team.connections(),
-        budget.connections()));
+    details.push_back(fmt::format("{} new connections a second {} refused, and {} pass",
+                                  team.refused_connections(), budget.shadow() ? "would be" : "are",
+                                  team.connections()));
+    details.push_back(
+        fmt::format("the budget has {} new connections a second for all", budget.connections()));
   }
 }
-
-using units::BitRate;
-using units::Rounded;
 
 const Parameter kName = {.name = "name",
                          .value = "NAME",
@@ -184,21 +181,24 @@ BudgetWords ExplainBudget(const Budget& budget) {
       fmt::format("{}: {} {} {}, {}; {} used ({}), {}", budget.name(),
                   Rounded(BitRate(budget.capacity())), budget.egress() ? "to" : "from",
                   budget.destination_group().empty() ? "the Internet" : DestinationOf(budget),
-                  budget.shadow() ? "in Shadow: nothing is held back" : "enforced",
-                  Rounded(BitRate(budget.usage())), FormatShare(budget.usage(), budget.capacity()),
-                  StateCell(budget).text);
+                  budget.shadow() ? "in Shadow" : "enforced", Rounded(BitRate(budget.usage())),
+                  FullnessOf(budget, BitRate(budget.usage())), StateCell(budget).text);
+  if (budget.shadow()) {
+    words.details.push_back("nothing is held back, since the budget is in Shadow");
+  }
   if (budget.floors() > 0) {
-    words.details.push_back(
-        fmt::format("{} is set apart for nodes without a grant; {} can be granted, {} is",
-                    Rounded(BitRate(budget.floors())), Rounded(GrantableOf(budget)),
-                    Rounded(BitRate(budget.granted()))));
+    words.details.push_back(fmt::format("{} is set apart for nodes without a grant",
+                                        Rounded(BitRate(budget.floors()))));
+    words.details.push_back(fmt::format("{} of the {} that can be granted is granted",
+                                        Rounded(BitRate(budget.granted())),
+                                        Rounded(GrantableOf(budget))));
   }
   if (budget.learning_s() > 0) {
-    words.details.push_back(fmt::format(
-        "the server is learning what the one before it has granted: {} counts as taken by nodes "
-        "that were not heard yet, for {} at most",
-        Rounded(BitRate(budget.unknown())),
-        absl::FormatDuration(absl::Seconds(budget.learning_s()))));
+    words.details.push_back("the server is learning what the one before it has granted");
+    words.details.push_back(
+        fmt::format("{} counts as taken by nodes that were not heard yet, for {} at most",
+                    Rounded(BitRate(budget.unknown())),
+                    absl::FormatDuration(absl::Seconds(budget.learning_s()))));
   } else if (budget.unknown() > 0) {
     words.details.push_back(
         fmt::format("{} may still be held by nodes that were not heard since the server started",
@@ -208,9 +208,10 @@ BudgetWords ExplainBudget(const Budget& budget) {
     const std::string borrowed = ListOf(budget, nullptr, BorrowedBy);
     if (!budget.borrow()) {
       words.details.push_back(
-          fmt::format("left unused, and not shared out (borrow: false): {}", left));
+          fmt::format("these leave a part, which is not shared out (borrow: false): {}", left));
     } else if (!borrowed.empty()) {
-      words.details.push_back(fmt::format("{} borrow what others leave: {}", borrowed, left));
+      words.details.push_back(fmt::format("these borrow what others leave: {}", borrowed));
+      words.details.push_back(fmt::format("these leave a part: {}", left));
     }
   }
   return words;
@@ -226,7 +227,7 @@ BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
   words.details.push_back(PartText(budget, team));
   words.details.push_back(IsHeld(team) ? WhyHeld(budget, team) : WhyAll(budget, team));
   if (const BitRate left = LeftBy(budget, team); !left.is_zero() && budget.borrow()) {
-    words.details.push_back(fmt::format("leaves {} of its part to others", Rounded(left)));
+    words.details.push_back(fmt::format("it leaves {} of its part to others", Rounded(left)));
   }
   AddGrantWords(budget, team, words.details);
   AddHeldBackWords(budget, team, words.details);
@@ -253,7 +254,7 @@ std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
        {"Capacity", {Rounded(BitRate(budget.capacity()))}},
        {"Used",
         {fmt::format("{} ({})", Rounded(BitRate(budget.usage())),
-                     FormatShare(budget.usage(), budget.capacity()))}},
+                     FullnessOf(budget, BitRate(budget.usage())))}},
        {"Granted", {Rounded(BitRate(budget.granted()))}},
        {"Unknown",
         {budget.unknown() == 0

@@ -132,7 +132,9 @@ TEST_F(BudgetTest, ShowHasTermsAndTeams) {
 TEST_F(BudgetTest, WhatIsNotThereIsToldWithWhatIs) {
   const Outcome none = Run("budget show internets");
   EXPECT_EQ(none.code, 4);
-  EXPECT_EQ(none.err, "spokectl: there is no budget internets; there are: datasets, internet\n");
+  EXPECT_EQ(none.err,
+            "spokectl: there is no budget internets; there are: datasets, internet; did you "
+            "mean internet?\n");
   const Outcome team = Run("budget explain internet --team audio");
   EXPECT_EQ(team.code, 4);
   EXPECT_THAT(team.err, HasSubstr("no share for team audio"));
@@ -154,18 +156,22 @@ TEST_F(BudgetTest, ExplainSaysWhoBorrowsFromWhom) {
   EXPECT_THAT(outcome.out,
               HasSubstr("internet: 1 Gbit/s from the Internet, enforced; 940 Mbit/s used (94 %), "
                         "saturated\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("  vision (159 Mbit/s), language (20 Mbit/s) borrow what "
-                                     "others leave: \"*\" (all other teams) (179 Mbit/s)\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("vision: uses 539 Mbit/s, wants 900 Mbit/s, has 539 Mbit/s "
-                                     "granted; its fair share is 539 Mbit/s\n"
-                                     "  weight 2 of 5 is 380 Mbit/s of the 950 Mbit/s that can be "
-                                     "granted\n"
-                                     "  has its part and 159 Mbit/s that others leave: \"*\" (all "
-                                     "other teams) (179 Mbit/s)\n"
-                                     "  361 Mbit/s is held back now\n"
-                                     "  25 new connections a second are refused, 400 pass"));
-  EXPECT_THAT(outcome.out, HasSubstr("  gets all it wants, 20 Mbit/s of it borrowed"));
-  EXPECT_THAT(outcome.out, HasSubstr("  leaves 179 Mbit/s of its part to others\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("  these borrow what others leave: vision (159 Mbit/s), "
+                                     "language (20 Mbit/s)\n"
+                                     "  these leave a part: \"*\" (all other teams) (179 "
+                                     "Mbit/s)\n"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr("vision: uses 539 Mbit/s, wants 900 Mbit/s, has 539 Mbit/s "
+                        "granted; its fair share is 539 Mbit/s\n"
+                        "  weight 2 of 5 is 380 Mbit/s of the 950 Mbit/s that can be "
+                        "granted\n"
+                        "  it has its part and 159 Mbit/s that others leave: \"*\" (all "
+                        "other teams) (179 Mbit/s)\n"
+                        "  361 Mbit/s is held back now\n"
+                        "  25 new connections a second are refused, and 400 pass\n"
+                        "  the budget has 500 new connections a second for all\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("  it gets all it wants, 20 Mbit/s of it borrowed"));
+  EXPECT_THAT(outcome.out, HasSubstr("  it leaves 179 Mbit/s of its part to others\n"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("node1")));
 }
 
@@ -186,7 +192,7 @@ TEST_F(BudgetTest, ExplainOfATeamHasItsNodes) {
 TEST_F(BudgetTest, ExplainNamesTheBoundThatHolds) {
   ChangeTeam(2, [](v1::BudgetTeamInfo& vision) { vision.set_max(539 * kMega); });
   EXPECT_THAT(Run("budget explain internet --team vision").out,
-              HasSubstr("  its max of 539 Mbit/s is reached; raise max"));
+              HasSubstr("  its max of 539 Mbit/s is reached: raise max"));
   ChangeTeam(2, [](v1::BudgetTeamInfo& vision) {
     vision.set_max(0);
     vision.set_min(539 * kMega);
@@ -208,22 +214,23 @@ TEST_F(BudgetTest, ExplainNamesTheBoundThatHolds) {
 TEST_F(BudgetTest, ExplainSaysThatGrantsAreStillToCome) {
   ChangeTeam(2, [](v1::BudgetTeamInfo& vision) { vision.set_granted(200 * kMega); });
   EXPECT_THAT(Run("budget explain internet").out,
-              HasSubstr("  200 Mbit/s of that is granted so far: the rest follows once nodes have "
-                        "said that they use less"));
+              HasSubstr("  200 Mbit/s of its fair share is granted so far\n  the rest follows once "
+                        "nodes have said that they use less\n"));
   ChangeBudget([](v1::BudgetInfo& budget) {
     budget.set_unknown(700 * kMega);
     budget.set_learning_s(95);
   });
   const Outcome learning = Run("budget explain internet");
-  EXPECT_THAT(learning.out, HasSubstr("the server is learning what the one before it has granted: "
-                                      "700 Mbit/s counts as taken"));
-  EXPECT_THAT(learning.out, HasSubstr("it is free in 1m35s at the latest"));
+  EXPECT_THAT(learning.out,
+              HasSubstr("  the server is learning what the one before it has granted\n"
+                        "  700 Mbit/s counts as taken"));
+  EXPECT_THAT(learning.out, HasSubstr("the rest is free in 1m35s at the latest"));
 }
 
 TEST_F(BudgetTest, ExplainOfShadowSaysWouldBe) {
   ChangeBudget([](v1::BudgetInfo& budget) { budget.set_shadow(true); });
   const Outcome outcome = Run("budget explain internet");
-  EXPECT_THAT(outcome.out, HasSubstr("in Shadow: nothing is held back"));
+  EXPECT_THAT(outcome.out, HasSubstr("  nothing is held back, since the budget is in Shadow\n"));
   EXPECT_THAT(outcome.out, HasSubstr("361 Mbit/s would be held back"));
   EXPECT_THAT(outcome.out, HasSubstr("25 new connections a second would be refused"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("is held back now")));
@@ -254,6 +261,15 @@ TEST_F(BudgetTest, TopHasTheFullestBudgetFirstAndItsTeamsByUse) {
                           "internet  vision    539 Mbit/s  900 Mbit/s   539 Mbit/s  539 Mbit/s   "
                           "361 Mbit/s  54 %\n"
                           "internet  language  "));
+}
+
+TEST_F(BudgetTest, ABudgetInShadowIsNeverMoreThanFull) {
+  ChangeBudget([](v1::BudgetInfo& budget) {
+    budget.set_shadow(true);
+    budget.set_usage(71'590 * kMega);
+  });
+  EXPECT_THAT(Run("top budgets").out, HasSubstr("  100 % (would be)\n"));
+  EXPECT_THAT(Run("budget show internet").out, HasSubstr("(100 % (would be))\n"));
 }
 
 TEST_F(BudgetTest, TopIsJsonAndNames) {

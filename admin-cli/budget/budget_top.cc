@@ -146,7 +146,7 @@ ListForm<BudgetRow> FormOf(const Session& session) {
                   {"HELD-BACK", HeldBackCell},
                   {"FULL", [](const BudgetRow& row) {
                      return Cell{
-                         FormatShare(row.usage.count(), row.budget->capacity()),
+                         FullnessOf(*row.budget, row.usage),
                          IsWhole(row) && IsSaturated(*row.budget) ? Tone::kWarning : Tone::kPlain};
                    }}}};
   if (session.arguments.Has("watch")) {

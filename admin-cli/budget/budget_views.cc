@@ -93,6 +93,13 @@ bool IsSaturated(const v1::BudgetInfo& budget) {
                                    0.95 * static_cast<double>(GrantableOf(budget).count());
 }
 
+std::string FullnessOf(const v1::BudgetInfo& budget, BitRate usage) {
+  if (budget.shadow() && budget.capacity() > 0 && usage.count() > budget.capacity()) {
+    return "100 % (would be)";
+  }
+  return FormatShare(usage.count(), budget.capacity());
+}
+
 Cell StateCell(const v1::BudgetInfo& budget) {
   if (budget.learning_s() > 0) {
     return {"learning " + absl::FormatDuration(absl::Seconds(budget.learning_s())), Tone::kNote};

@@ -30,6 +30,9 @@ const char* ModeOf(const v1::BudgetInfo& budget);
 units::BitRate GrantableOf(const v1::BudgetInfo& budget);
 // Returns whether as good as all that can be granted is in use.
 bool IsSaturated(const v1::BudgetInfo& budget);
+// Returns how much of the capacity `usage` is: "25 %". In Shadow nothing bounds what is used: at
+// most "100 % (would be)".
+std::string FullnessOf(const v1::BudgetInfo& budget, units::BitRate usage);
 // Returns a cell with "learning 1m20s", "saturated" or "ok".
 Cell StateCell(const v1::BudgetInfo& budget);
 

@@ -6,6 +6,7 @@
 #include "admin-cli/context/context_file.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 #include "lib/os/file.h"
 #include "lib/tls/certificate.h"
 
@@ -35,9 +36,7 @@ std::string Beside(const std::string& path, const std::string& file) {
   return file.empty() || file.front() == '/' ? file : os::DirectoryOf(path) + "/" + file;
 }
 
-std::string Rfc3339(absl::Time time) {
-  return absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone());
-}
+std::string Rfc3339(absl::Time time) { return base::ClockText(time); }
 
 }  // namespace
 

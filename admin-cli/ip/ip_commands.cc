@@ -29,20 +29,21 @@ absl::StatusOr<int> List(Session& session) {
 absl::Status PrintAddress(const Session& session, const v1::AddressInfo& address) {
   return session.PrintOne(
       address.address(), ToJson(address),
-      FormatFields({{"Address", {address.address(), Tone::kBold}},
-                    {"State", {address.state()}},
-                    {"Since", {TimeOf(address.since_unix_ms())}},
-                    {"Note", {address.note(), Tone::kWarning}},
-                    {"Pool", {address.pool()}},
-                    {"Block", {address.block()}},
-                    {"Node", {address.node()}},
-                    {"VM", {address.vm_id()}},
-                    {"NIC", {address.nic_mac()}},
-                    {"IP configuration", {address.ip_configuration()}},
-                    {"Pod", {PodOf(address.pod_namespace(), address.pod_name())}},
-                    {"Container", {address.container_id()}},
-                    {"Interface", {address.ifname()}}},
-                   session.colours));
+      FormatFields(
+          {{"Address", {address.address(), Tone::kBold}},
+           {"State", {address.state()}},
+           {"Since", {address.since_unix_ms() == 0 ? "" : session.AgoOf(address.since_unix_ms())}},
+           {"Note", {address.note(), Tone::kWarning}},
+           {"Pool", {address.pool()}},
+           {"Block", {address.block()}},
+           {"Node", {address.node()}},
+           {"VM", {address.vm_id()}},
+           {"NIC", {address.nic_mac()}},
+           {"IP configuration", {address.ip_configuration()}},
+           {"Pod", {PodOf(address.pod_namespace(), address.pod_name())}},
+           {"Container", {address.container_id()}},
+           {"Interface", {address.ifname()}}},
+          session.colours));
 }
 
 absl::StatusOr<int> Show(Session& session) {

@@ -23,7 +23,7 @@ absl::StatusOr<int> List(Session& session) {
   return Done(printer.Print());
 }
 
-std::string NodeText(const v1::NodeInfo& node, bool colours) {
+std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
   return FormatFields(
       {{"Name", {node.name(), Tone::kBold}},
@@ -33,7 +33,7 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
        {"Agent",
         {fmt::format("{} (version {}, last seen {})", node.connected() ? "connected" : "away",
                      node.agent_version().empty() ? "unknown" : node.agent_version(),
-                     node.last_seen_unix_ms() == 0 ? "never" : TimeOf(node.last_seen_unix_ms())),
+                     session.AgoOf(node.last_seen_unix_ms())),
          node.connected() ? Tone::kGood : Tone::kBad}},
        {"Addresses",
         {fmt::format("{} wanted, {} attached, {} in use, {} in cooldown, {} attaching, {} "
@@ -42,10 +42,10 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
                      node.attaching(), node.detaching(), node.reserved())}},
        {"Shortage", {node.shortage(), Tone::kWarning}},
        {"Cloud",
-        {node.cloud_lane().empty() ? ""
-                                   : fmt::format("changes its NIC, done at about {} (lane {}): {}",
-                                                 TimeOf(node.cloud_eta_unix_ms()),
-                                                 node.cloud_lane(), node.cloud_waits_for())}},
+        {node.cloud_lane().empty()
+             ? ""
+             : fmt::format("changes its NIC (lane {}), time left about {}: {}", node.cloud_lane(),
+                           session.UntilOf(node.cloud_eta_unix_ms()), node.cloud_waits_for())}},
        {"Instance", {node.instance()}},
        {"Synced",
         {fmt::format("{} (has version {} of {})", synced ? "yes" : "no", node.acked_version(),
@@ -56,7 +56,7 @@ std::string NodeText(const v1::NodeInfo& node, bool colours) {
        {"NIC", {node.nic_mac()}},
        {"VNet", {node.vnet()}},
        {"Labels", {LabelsOf(node.labels())}}},
-      colours);
+      session.colours);
 }
 
 absl::StatusOr<int> Show(Session& session) {
@@ -75,7 +75,7 @@ absl::StatusOr<int> Show(Session& session) {
         JsonList(response.retired(), [](const auto& retired) { return ToJson(retired); });
     return Done(session.PrintValue(value));
   }
-  session.Out(NodeText(response.node(), session.colours));
+  session.Out(NodeText(session, response.node()));
   if (!response.addresses().empty()) {
     session.Out("\n");
     RETURN_IF_ERROR(PrintList(session, AddressForm(session), response.addresses()));

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fmt/core.h"
+#include "lib/base/time_text.h"
 #include "lib/base/utf8.h"
 
 namespace spoke::ctl {
@@ -169,15 +170,6 @@ std::string FormatJson(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string FormatAge(int64_t seconds) {
-  constexpr int64_t kMinute = 60;
-  constexpr int64_t kHour = 60 * kMinute;
-  constexpr int64_t kDay = 24 * kHour;
-  const int64_t age = std::max<int64_t>(seconds, 0);
-  if (age < 2 * kMinute) return fmt::format("{}s", age);
-  if (age < 2 * kHour) return fmt::format("{}m", age / kMinute);
-  if (age < 2 * kDay) return fmt::format("{}h", age / kHour);
-  return fmt::format("{}d", age / kDay);
-}
+std::string FormatAge(int64_t seconds) { return base::AgeText(absl::Seconds(seconds)); }
 
 }  // namespace spoke::ctl

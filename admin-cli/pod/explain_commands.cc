@@ -41,9 +41,7 @@ std::string TextOf(const Session& session, const v1::AddTrace& add) {
                                    {"Address", {absl::StrJoin(add.addresses(), ", ")}},
                                    {"Node", {add.node()}},
                                    {"Trace id", {add.trace_id()}},
-                                   {"Began",
-                                    {fmt::format("{} ({} ago)", TimeOf(add.since_unix_ms()),
-                                                 session.AgeOf(add.since_unix_ms()))}},
+                                   {"Began", {session.AgoOf(add.since_unix_ms())}},
                                    {"Result", result}},
                                   session.colours);
   if (add.steps().empty()) return text + "\nit ended before its first step\n";
@@ -125,8 +123,7 @@ absl::StatusOr<int> Explain(Session& session) {
   for (const std::string& detail : response.details()) text += "  " + Printable(detail) + "\n";
   if (response.eta_unix_ms() != 0) {
     const int64_t left = response.eta_unix_ms() / 1000 - absl::ToUnixSeconds(session.now());
-    text += fmt::format("Expected to be well in {}, at {}\n", FormatAge(left),
-                        TimeOf(response.eta_unix_ms()));
+    text += fmt::format("Expected to be well in {}\n", FormatAge(left));
   }
   for (const v1::AddTrace& add : response.adds()) text += "\n" + TextOf(session, add);
   for (const std::string& why : response.without_adds()) {

@@ -100,9 +100,28 @@ ListForm<v1::PolicyObjectInfo> ObjectForm(const Session& session) {
                    }}}};
 }
 
+// Returns the command that lists what `word` means, where that is no policy object; empty: none.
+std::string_view ListedBy(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kNouns[] = {
+      {"node", "spokectl node list"},          {"address", "spokectl ip list"},
+      {"addresse", "spokectl ip list"},        {"ip", "spokectl ip list"},
+      {"pod", "spokectl explain pod"},         {"reservation", "spokectl reserve list"},
+      {"budget", "spokectl budget list"},      {"event", "spokectl events"},
+      {"namespace", "spokectl top namespaces"}};
+  const bool plural = word.ends_with('s');
+  for (const auto& [noun, command] : kNouns) {
+    if (word == noun || (plural && word.substr(0, word.size() - 1) == noun)) return command;
+  }
+  return "";
+}
+
 absl::StatusOr<int> Get(Session& session) {
   v1::GetObjectsRequest request;
   const std::string& kind = session.arguments.Text("kind");
+  if (const std::string_view command = ListedBy(kind); !command.empty()) {
+    return absl::NotFoundError(
+        fmt::format("there is no kind \"{}\" of policy objects; did you mean: {}", kind, command));
+  }
   if (kind != "all") request.set_kind(KindOf(kind));
   request.set_name(session.arguments.Text("name"));
   if (kind == "all" && !request.name().empty()) {

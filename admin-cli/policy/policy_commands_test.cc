@@ -105,6 +105,14 @@ TEST_F(CommandTest, GetGivesWhatApplyTakes) {
   EXPECT_EQ(Json("get Team a")["metadata"]["name"], "a");
   EXPECT_EQ(Json("get Team").size(), 1U);
   EXPECT_EQ(Run("get Team b").code, 4);
+  const Outcome unknown = Run("get tems");
+  EXPECT_EQ(unknown.code, 4);
+  EXPECT_EQ(unknown.err, "spokectl: there is no kind \"tems\"; did you mean Team?\n");
+  for (const char* noun : {"nodes", "node"}) {
+    const Outcome other = Run(std::string("get ") + noun);
+    EXPECT_EQ(other.code, 4);
+    EXPECT_THAT(other.err, HasSubstr("did you mean: spokectl node list"));
+  }
   EXPECT_EQ(Run("get all a").code, 2);
   EXPECT_EQ(Run("get").code, 2);
 }

@@ -81,10 +81,11 @@ absl::StatusOr<int> Create(Session& session) {
                    session.client.Ask(kCreateReservation, request));
   return Done(PrintChange(
       session, reservation,
-      fmt::format(
-          "{} {} addresses on each of {} nodes{}", request.dry_run() ? "would hold" : "holds",
-          request.addresses_per_node(), NodesOf(reservation),
-          request.dry_run() ? " (dry run)" : " until " + TimeOf(reservation.expires_unix_ms()))));
+      fmt::format("{} {} addresses on each of {} nodes{}",
+                  request.dry_run() ? "would hold" : "holds", request.addresses_per_node(),
+                  NodesOf(reservation),
+                  request.dry_run() ? " (dry run)"
+                                    : " for " + session.UntilOf(reservation.expires_unix_ms()))));
 }
 
 absl::StatusOr<int> List(Session& session) {

@@ -98,7 +98,7 @@ TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
   });
   EXPECT_EQ(Run("explain pod ns/pod").out,
             "ns/pod waits for an address\n  pool default: 0 free\n"
-            "Expected to be well in 30s, at 2023-11-14T22:23:50Z\n");
+            "Expected to be well in 30s\n");
   EXPECT_THAT(server_.last_request(), HasSubstr("pod: \"ns/pod\""));
   EXPECT_EQ(Json("explain node node1")["details"][0], "pool default: 0 free");
   EXPECT_THAT(server_.last_request(), HasSubstr("node: \"node1\""));
@@ -146,7 +146,7 @@ TEST_F(CommandTest, ExplainPodShowsTheStepsOfItsLastAdd) {
             "Address:    10.1.0.5, fd00::5\n"
             "Node:       node1\n"
             "Trace id:   4bf92f35\n"
-            "Began:      2023-11-14T22:22:20Z (60s ago)\n"
+            "Began:      60s ago\n"
             "Result:     succeeded after 2501.312 ms\n"
             "\n"
             "STEP    AT (ms)   TOOK (ms)\n"

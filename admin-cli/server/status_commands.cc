@@ -11,6 +11,18 @@
 namespace spoke::ctl {
 namespace {
 
+// What is attached to a NIC is in use, in cooldown, or neither.
+uint64_t AttachedOf(const v1::PoolInfo& counts) {
+  return counts.available() + counts.in_use() + counts.cooldown();
+}
+
+Json CountsJson(const v1::PoolInfo& counts) {
+  return {{"usable", counts.usable()},       {"free", counts.free()},
+          {"attaching", counts.attaching()}, {"attached", AttachedOf(counts)},
+          {"in_use", counts.in_use()},       {"cooldown", counts.cooldown()},
+          {"detaching", counts.detaching()}};
+}
+
 Json ToJson(const v1::GetStatusResponse& status) {
   return {{"version", status.version()},
           {"started", TimeOf(status.started_unix_ms())},
@@ -31,7 +43,58 @@ Json ToJson(const v1::GetStatusResponse& status) {
           {"releases_frozen", status.releases_frozen()},
           {"last_audit", TimeOf(status.last_audit_unix_ms())},
           {"audit_differences", status.audit_differences()},
-          {"problems", JsonList(status.problems())}};
+          {"problems", JsonList(status.problems())},
+          {"ipv4", CountsJson(status.ipv4())},
+          {"ipv6", CountsJson(status.ipv6())}};
+}
+
+// Returns a number that people can read: a subnet of IPv6 has 20 digits of addresses.
+std::string Number(uint64_t number) {
+  constexpr uint64_t kDigitsSay = 1'000'000'000'000;
+  return number < kDigitsSay ? std::to_string(number)
+                             : fmt::format("{:.2g}", static_cast<double>(number));
+}
+
+std::string CountsText(const v1::PoolInfo& counts) {
+  return fmt::format("{} usable, {} free, {} attached, {} in use, {} in cooldown",
+                     Number(counts.usable()), Number(counts.free()), AttachedOf(counts),
+                     counts.in_use(), counts.cooldown());
+}
+
+std::string OnTheWayText(const v1::PoolInfo& counts) {
+  return fmt::format("{} attaching, {} detaching", counts.attaching(), counts.detaching());
+}
+
+// Returns the counts of both families as one, as servers before 0.2 tell them.
+v1::PoolInfo Together(const v1::GetStatusResponse& status) {
+  v1::PoolInfo counts;
+  counts.set_usable(status.addresses_usable());
+  counts.set_free(status.addresses_free());
+  counts.set_attaching(status.addresses_attaching());
+  counts.set_available(status.addresses_attached() - status.addresses_in_use() -
+                       status.addresses_cooldown());
+  counts.set_in_use(status.addresses_in_use());
+  counts.set_cooldown(status.addresses_cooldown());
+  counts.set_detaching(status.addresses_detaching());
+  return counts;
+}
+
+// The families' addresses are never added up: pods of two families have one of each.
+void AddAddresses(const v1::GetStatusResponse& status,
+                  std::vector<std::pair<std::string, Cell>>& fields) {
+  if (status.has_ipv4() && status.has_ipv6()) {
+    fields.push_back({"IPv4", {CountsText(status.ipv4())}});
+    fields.push_back({"IPv6", {CountsText(status.ipv6())}});
+    fields.push_back({"On the way",
+                      {fmt::format("IPv4 {}; IPv6 {}", OnTheWayText(status.ipv4()),
+                                   OnTheWayText(status.ipv6()))}});
+    return;
+  }
+  const v1::PoolInfo counts = status.has_ipv4()   ? status.ipv4()
+                              : status.has_ipv6() ? status.ipv6()
+                                                  : Together(status);
+  fields.push_back({"Addresses", {CountsText(counts)}});
+  fields.push_back({"On the way", {OnTheWayText(counts)}});
 }
 
 Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
@@ -51,14 +114,8 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
                     session.AgeOf(status.started_unix_ms()), status.store(), status.cloud())}},
       {"Nodes",
        {fmt::format("{} known, {} connected", status.nodes(), status.nodes_connected()),
-        all_connected ? Tone::kPlain : Tone::kWarning}},
-      {"Addresses",
-       {fmt::format("{} usable, {} free, {} attached, {} in use, {} in cooldown",
-                    status.addresses_usable(), status.addresses_free(), status.addresses_attached(),
-                    status.addresses_in_use(), status.addresses_cooldown())}},
-      {"On the way",
-       {fmt::format("{} attaching, {} detaching", status.addresses_attaching(),
-                    status.addresses_detaching())}}};
+        all_connected ? Tone::kPlain : Tone::kWarning}}};
+  AddAddresses(status, fields);
   if (status.addresses_quarantined() > 0) {
     fields.push_back({"Quarantine",
                       {fmt::format("{} addresses; see: spokectl ip list --state "
@@ -93,7 +150,7 @@ absl::StatusOr<int> Status(Session& session) {
   } else {
     RETURN_IF_ERROR(session.PrintValue(ToJson(status)));
   }
-  return 0;
+  return status.problems().empty() && status.releases_frozen().empty() ? 0 : 1;
 }
 
 ListForm<v1::TopEntry> TopForm(std::string what, bool has_held) {
@@ -191,9 +248,13 @@ std::vector<Command> StatusCommands() {
                       "and in which state, whether releases are frozen, and what keeps the server "
                       "from its work.",
        .examples = {"spokectl status", "spokectl status --watch",
-                    "spokectl status -o json | jq .addresses_free"},
+                    "spokectl status -o json | jq .ipv4.free"},
        .run = Status,
        .group = kGroupLook,
+       .exit_codes =
+           "0 no problems, 1 problems, or frozen releases; 2 could not ask or wrong usage; else as "
+           "everywhere.",
+       .failure_code = 2,
        .watchable = true},
       {.name = "top",
        .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
@@ -203,12 +264,12 @@ std::vector<Command> StatusCommands() {
            "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
            "those with most of it outside the cluster: bytes since the server began, and each "
            "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
-           "what pods receive.\n\n"
+           "what pods receive. IN and OUT are bits a second, with --bytes bytes.\n\n"
            "With budgets: what teams use, want and have of bandwidth that all nodes share, the "
            "fullest budget first; FAIR of a whole budget is its capacity. With --watch, TREND is "
            "usage over the capacity.",
        .examples = {"spokectl top", "spokectl top --limit 5 --watch",
-                    "spokectl top namespaces --class internet",
+                    "spokectl top namespaces --class external",
                     "spokectl top pods --namespace vision --sort out --watch",
                     "spokectl top budgets --watch --interval 5s"},
        .positionals = {{.name = "what",
@@ -222,13 +283,16 @@ std::vector<Command> StatusCommands() {
                     .fallback = "20"},
                    {.name = "class",
                     .value = "CLASS",
-                    .help = "Traffic of one class: internet, cluster, hub, group:NAME"},
+                    .help = "Traffic of one class: internet, cluster, hub, group:NAME; external "
+                            "is all that leaves the cluster's networks",
+                    .values = Values::kTrafficClass},
                    {.name = "namespace", .value = "NAMESPACE", .help = "Pods of one namespace"},
                    {.name = "sort",
                     .value = "BY",
                     .help = "What comes first",
                     .choices = {"rate", "in", "out", "received", "sent", "name"},
                     .fallback = "rate"},
+                   {.name = "bytes", .help = "Rates in bytes a second instead of bits"},
                    {.name = "over",
                     .value = "TIME",
                     .help = "How far apart the two readings are",

@@ -1,5 +1,10 @@
 // Tests of status, top, unfreeze, version; and of what all verbs have in common: forms, errors,
 // exit codes.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
 #include "admin-cli/testing/command_fixture.h"
 #include "lib/base/version.h"
 
@@ -18,13 +23,50 @@ TEST_F(CommandTest, StatusShowsCountsProblemsAndAFreeze) {
     state.frozen = "one pass would have released 40 % of the addresses";
   });
   const Outcome outcome = Run("status");
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("2 known, 0 connected"));
   EXPECT_THAT(outcome.out, HasSubstr("frozen: one pass would have released 40 %"));
   EXPECT_THAT(outcome.out, HasSubstr("  nothing can be stored: disk full\n"));
   EXPECT_EQ(Json("status")["addresses_in_use"], 7);
   EXPECT_THAT(Run("status -o yaml").out,
               HasSubstr("problems:\n  - \"nothing can be stored: disk full\"\n"));
+}
+
+TEST_F(CommandTest, StatusIsOneWithProblemsAndNeverEndsAWatch) {
+  EXPECT_EQ(Run("status").code, 0);
+  Change([](FakeState& state) { state.status.add_problems("10.1.0.5 is in two places"); });
+  const Outcome outcome = Run("status -o json");
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "");
+  between_ = {[&] { Change([](FakeState& state) { state.status.set_nodes(99); }); }};
+  const Outcome watched = Run("status --watch");
+  EXPECT_EQ(watched.code, 1);
+  EXPECT_THAT(watched.out, HasSubstr("99 known"));
+  Refuse("GetStatus", absl::InternalError("no"));
+  EXPECT_EQ(Run("status").code, 2);
+}
+
+TEST_F(CommandTest, StatusDoesNotAddUpFamilies) {
+  Change([](FakeState& state) {
+    state.status.set_addresses_usable(251);
+    state.status.mutable_ipv4()->set_usable(251);
+    state.status.mutable_ipv4()->set_available(16);
+  });
+  EXPECT_THAT(Run("status").out, HasSubstr("Addresses:   251 usable, 0 free, 16 attached"));
+  Change([](FakeState& state) {
+    state.status.mutable_ipv6()->set_usable(4'611'686'018'427'486'161);
+    state.status.mutable_ipv6()->set_available(8);
+  });
+  const Outcome outcome = Run("status");
+  EXPECT_THAT(outcome.out, HasSubstr("IPv4:        251 usable, 0 free, 16 attached"));
+  EXPECT_THAT(outcome.out, HasSubstr("IPv6:        4.6e+18 usable, 0 free, 8 attached"));
+  EXPECT_EQ(Json("status")["ipv6"]["usable"], 4'611'686'018'427'486'161);
+  EXPECT_EQ(Json("status")["ipv4"]["usable"], 251);
+}
+
+TEST_F(CommandTest, AShortOptionMayHaveAnEqualsSign) {
+  EXPECT_EQ(Json("status"), nlohmann::json::parse(Run("status -o=json").out, nullptr, false));
+  EXPECT_EQ(Run("status -o=").code, 2);
 }
 
 TEST_F(CommandTest, StatusHasNoNames) {
@@ -90,6 +132,19 @@ TEST_F(CommandTest, AnAbsentServerIsCode3AndTheMessageSaysWhere) {
     EXPECT_THAT(outcome.err, HasSubstr("no server answers at unix:/nonexistent/admin.sock"))
         << verb;
   }
+}
+
+TEST_F(CommandTest, WhoMayNotOpenTheSocketIsToldSo) {
+  if (::geteuid() != 0) {
+    ASSERT_EQ(std::getenv("NETNS_TESTS_REQUIRED"), nullptr);
+    GTEST_SKIP() << "needs root, to be somebody else";
+  }
+  ASSERT_EQ(::chmod(dir_.File("admin.sock").c_str(), 0600), 0);
+  ASSERT_EQ(::seteuid(65534), 0);
+  const Outcome outcome = Run("status");
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("you may not open unix:"));
 }
 
 TEST_F(CommandTest, AServerThatSaysItCannotIsNotAnAbsentOne) {
@@ -168,7 +223,9 @@ TEST_F(CommandTest, WatchOutlivesAServerThatIsAwayForAWhile) {
 
 TEST_F(CommandTest, AFullDiskBehindStandardOutputIsAFailure) {
   fail_after_bytes_ = 10;
-  const Outcome outcome = Run("status");
+  EXPECT_EQ(Run("status").code, 2);
+  Change(FillCluster);
+  const Outcome outcome = Run("node list");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("No space left on device"));
 }

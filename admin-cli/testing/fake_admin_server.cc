@@ -3,11 +3,13 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "admin-cli/policy/objects.h"
 #include "fmt/core.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -193,6 +195,12 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
                              grpc::ServerWriter<v1::ListAddressesResponse>* writer) override {
     absl::MutexLock lock(&mutex);
     v1::ListAddressesResponse response;
+    if (!request->node().empty() && !state.nodes.contains(request->node())) {
+      return NotFound(fmt::format("there is no node {}; see: spokectl node list", request->node()));
+    }
+    if (!request->pool().empty() && !state.pools.contains(request->pool())) {
+      return NotFound(fmt::format("there is no pool {}; see: spokectl pool list", request->pool()));
+    }
     for (const auto& [text, address] : state.addresses) {
       if (!request->node().empty() && request->node() != address.node()) continue;
       if (!request->pool().empty() && request->pool() != address.pool()) continue;
@@ -336,6 +344,11 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
   grpc::Status GetObjects(Context*, const v1::GetObjectsRequest* request,
                           v1::GetObjectsResponse* response) override {
     absl::MutexLock lock(&mutex);
+    const std::vector<std::string>& kinds = KnownKinds();
+    if (!request->kind().empty() &&
+        std::find(kinds.begin(), kinds.end(), request->kind()) == kinds.end()) {
+      return NotFound(fmt::format("there is no kind \"{}\"", request->kind()));
+    }
     for (const auto& [key, yaml] : state.objects) {
       if (!request->kind().empty() && request->kind() != key.first) continue;
       if (!request->name().empty() && request->name() != key.second) continue;

@@ -38,9 +38,12 @@ TEST_F(TrafficTest, TopShowsTotalsAndRatesOfTwoReadings) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out,
             "All classes but loopback, of 7 nodes that report\n\n"
-            "NAMESPACE  IN        OUT        RECEIVED  SENT\n"
-            "vision     20 KiB/s  1.0 KiB/s  220 KiB   11 KiB\n"
-            "quiet      0 B/s     0 B/s      1.0 MiB   2.0 KiB\n");
+            "NAMESPACE  IN          OUT          RECEIVED  SENT\n"
+            "vision     164 kbit/s  8.19 kbit/s  220 KiB   11 KiB\n"
+            "quiet      0 bit/s     0 bit/s      1.0 MiB   2.0 KiB\n");
+  Read(21'000, 11);
+  between_ = {[&] { Read(31'000, 21); }};
+  EXPECT_THAT(Run("top namespaces --bytes").out, HasSubstr("vision     20 KiB/s  1.0 KiB/s  "));
   EXPECT_THAT(server_.last_request(), HasSubstr("by: NAMESPACE"));
 }
 
@@ -75,8 +78,19 @@ TEST_F(TrafficTest, WatchHasNoRatesFirstAndThenATrend) {
   const Outcome outcome = Run("top namespaces --watch");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("vision     -   -    20 KiB    1.0 KiB\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("20 KiB/s  1.0 KiB/s  120 KiB   6.0 KiB  \u2588\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("10 KiB/s  512 B/s  120 KiB   6.0 KiB  \u2588\u2585\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("164 kbit/s  8.19 kbit/s  120 KiB   6.0 KiB  \u2588\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("81.9 kbit/s  4.1 kbit/s  120 KiB   6.0 KiB  \u2588\u2585\n"));
+}
+
+TEST_F(TrafficTest, TopOfAllThatLeavesTheClusterSaysSo) {
+  Read(1000, 1);
+  EXPECT_THAT(Run("top namespaces --class external").out,
+              HasSubstr("All that leaves the cluster's networks, of 7 nodes"));
+  EXPECT_THAT(server_.last_request(), HasSubstr("traffic_class: \"external\""));
+  Refuse("GetTraffic", absl::NotFoundError("there is no traffic class \"intranet\""));
+  const Outcome unknown = Run("top namespaces --class intranet");
+  EXPECT_EQ(unknown.code, 4);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean internet?"));
 }
 
 TEST_F(TrafficTest, TopOfNothingIsANote) {

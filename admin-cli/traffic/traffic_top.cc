@@ -7,11 +7,13 @@
 
 #include "admin-cli/output/list_form.h"
 #include "lib/base/status.h"
+#include "lib/node_api/traffic_classes.h"
 #include "lib/units/text.h"
 
 namespace spoke::ctl {
 namespace {
 
+using units::BitRate;
 using units::ByteCount;
 using units::ByteRate;
 using units::Rounded;
@@ -105,10 +107,13 @@ Json ToJson(const TopRow& row) {
   return value;
 }
 
-Cell RateCell(const std::optional<TrafficRate>& rate, double TrafficRate::*direction) {
+Cell RateCell(const std::optional<TrafficRate>& rate, double TrafficRate::*direction,
+              bool in_bytes) {
   if (!rate) return {"-", Tone::kFaint};
   const double value = std::max((*rate).*direction, 0.0);
-  return {Rounded(ByteRate(static_cast<uint64_t>(value))), value < 1 ? Tone::kFaint : Tone::kPlain};
+  const Tone tone = value < 1 ? Tone::kFaint : Tone::kPlain;
+  if (in_bytes) return {Rounded(ByteRate(static_cast<uint64_t>(value))), tone};
+  return {Rounded(BitRate(static_cast<uint64_t>(value * 8))), tone};
 }
 
 Cell BytesCell(ByteCount size) {
@@ -140,8 +145,12 @@ ListForm<TopRow> FormOf(const Session& session) {
     form.columns.push_back({name, std::move(cell), wide});
   };
   if (what == "pods") add("NODE", [](const TopRow& row) { return Cell{row.key.second}; });
-  add("IN", [](const TopRow& row) { return RateCell(row.rate, &TrafficRate::received); });
-  add("OUT", [](const TopRow& row) { return RateCell(row.rate, &TrafficRate::sent); });
+  const bool in_bytes = session.arguments.Has("bytes");
+  add("IN", [in_bytes](const TopRow& row) {
+    return RateCell(row.rate, &TrafficRate::received, in_bytes);
+  });
+  add("OUT",
+      [in_bytes](const TopRow& row) { return RateCell(row.rate, &TrafficRate::sent, in_bytes); });
   add("RECEIVED", [](const TopRow& row) { return BytesCell(ByteCount(row.total.received)); });
   add("SENT", [](const TopRow& row) { return BytesCell(ByteCount(row.total.sent)); });
   if (session.arguments.Has("watch")) {
@@ -168,9 +177,9 @@ absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
   const std::vector<TopRow> rows = RowsOf(session, answer, rates);
   if (session.is_table() && !rows.empty()) {
     const std::string& of = session.arguments.Text("class");
-    session.Out(fmt::format("{}, of {} nodes that report\n\n",
-                            of.empty() ? "All classes but loopback" : "Class " + Printable(of),
-                            answer.nodes_reporting));
+    std::string what = of.empty() ? "All classes but loopback" : "Class " + Printable(of);
+    if (of == node_api::kExternalTraffic) what = "All that leaves the cluster's networks";
+    session.Out(fmt::format("{}, of {} nodes that report\n\n", what, answer.nodes_reporting));
   }
   return Done(PrintList(session, FormOf(session), rows));
 }

@@ -11,6 +11,7 @@
 #include "ipam-server/budget/budget_query.h"
 #include "ipam-server/history/history_query.h"
 #include "ipam-server/operators/caller.h"
+#include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/objects/rollout.h"
 #include "ipam-server/session/pod_traces.h"
@@ -99,16 +100,11 @@ absl::Status AdminService::GetStatus(const Context& context, const v1::GetStatus
   }
   return Ask(context, [&](const FleetView& view) {
     const AddressCounts counts = CountAddresses(view.fleet.ledger);
-    uint64_t usable = 0;
-    uint64_t free = 0;
-    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
-      usable += entry.pool.usable();
-      free += entry.free();
-    }
+    DescribeFamilies(view.fleet, response);
     response.set_nodes(view.fleet.ledger.nodes().size());
     response.set_nodes_connected(view.sessions.size());
-    response.set_addresses_usable(usable);
-    response.set_addresses_free(free);
+    response.set_addresses_usable(response.ipv4().usable() + response.ipv6().usable());
+    response.set_addresses_free(response.ipv4().free() + response.ipv6().free());
     response.set_addresses_attached(counts.attached());
     response.set_addresses_in_use(counts.in_use);
     response.set_addresses_cooldown(counts.cooldown);
@@ -206,10 +202,33 @@ absl::Status AdminService::CollectAddresses(const Context& context,
   return absl::OkStatus();
 }
 
+// A name that is none must not look like a list that is empty.
+absl::Status AdminService::CheckFilters(const Context& context,
+                                        const v1::ListAddressesRequest& request) {
+  bool has_node = request.node().empty();
+  bool has_pool = request.pool().empty();
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+    const auto& nodes = view.fleet.ledger.nodes();
+    const auto node = nodes.lower_bound({request.node(), ""});
+    has_node = has_node || (node != nodes.end() && node->first.name == request.node());
+    for (const PoolEntry& entry : view.fleet.ledger.pools()) {
+      has_pool = has_pool || entry.pool.spec().name == request.pool();
+    }
+  }));
+  if (!has_node) {
+    return absl::NotFoundError(
+        fmt::format("there is no node {}; see: spokectl node list", request.node()));
+  }
+  if (has_pool) return absl::OkStatus();
+  return absl::NotFoundError(
+      fmt::format("there is no pool {}; see: spokectl pool list", request.pool()));
+}
+
 absl::Status AdminService::ListAddresses(const Context& context,
                                          const v1::ListAddressesRequest& request,
                                          Writer<v1::ListAddressesResponse>& writer) {
   std::deque<v1::AddressInfo> rows;
+  RETURN_IF_ERROR(CheckFilters(context, request));
   RETURN_IF_ERROR(CollectAddresses(context, request, rows));
   v1::ListAddressesResponse batch;
   for (const size_t row : RowsByAddress(rows)) {
@@ -287,6 +306,10 @@ absl::Status AdminService::GetObjects(const Context& context, const v1::GetObjec
     info.set_changed_unix_ms(absl::ToUnixMillis(object.changed));
   };
   response.set_policy_version(set.version());
+  if (!request.kind().empty() && FindKind(request.kind()) == nullptr) {
+    return absl::NotFoundError(
+        fmt::format("there is no kind \"{}\"; the kinds are {}", request.kind(), KnownKinds()));
+  }
   for (const PolicyObject& object : configured) add(object);
   for (const auto& [key, object] : set.objects()) add(*object);
   if (!request.name().empty() && response.objects().empty()) {
@@ -360,7 +383,7 @@ absl::Status AdminService::WhatIf(const Context& context, const v1::WhatIfReques
                                   v1::WhatIfResponse& response) {
   absl::StatusOr<v1::WhatIfResponse> judged;
   RETURN_IF_ERROR(
-      Ask(context, [&](const FleetView& view) { judged = JudgeScaleUp(view.fleet, request); }));
+      Ask(context, [&](const FleetView& view) { judged = JudgeScaleUp(view, request); }));
   ASSIGN_OR_RETURN(response, std::move(judged));
   return absl::OkStatus();
 }

@@ -178,6 +178,7 @@ class AdminService final {
   absl::StatusOr<DeniedName> ProvedName(const Context& context, const DeniedName& machine);
   absl::Status AskForNodes(const Context& context,
                            const std::function<void(const FleetView&, const NodeRecord&)>& visit);
+  absl::Status CheckFilters(const Context& context, const v1::ListAddressesRequest& request);
   absl::Status CollectAddresses(const Context& context, const v1::ListAddressesRequest& request,
                                 std::deque<v1::AddressInfo>& rows);
   absl::Status Describe(const Context& context, const ip::Address& address,

@@ -24,6 +24,12 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
   const std::vector<std::string> both = {"default 10.1.0.0/24", "six fd00::/64"};
   EXPECT_EQ(PoolNames(), both);
   ConnectNode(4);  // Two of each family.
+  v1::GetStatusResponse status;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
+  EXPECT_EQ(status.ipv4().usable(), 251U);
+  EXPECT_EQ(status.ipv4().available(), 2U);
+  EXPECT_GT(status.ipv6().usable(), uint64_t{1} << 60U);
+  EXPECT_EQ(status.ipv6().available(), 2U);
 
   const grpc::Status shrunk = ApplyYaml(fmt::format(kPoolYaml, "six", "fd00::8000:0:0:0/65"));
   EXPECT_EQ(shrunk.error_code(), StatusCode::FAILED_PRECONDITION) << shrunk.error_message();
@@ -327,6 +333,65 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   request.set_address("10.1.0.0");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_THAT(out.summary(), HasSubstr("never handed out"));
+}
+
+TEST_F(AdminTest, ANodeThatTheCloudRefusesIsNotGettingAddresses) {
+  cloud_.FailRequests(absl::PermissionDeniedError("no action networkInterfaces/write"));
+  stream_ = node_stub_->Connect(&stream_context_);
+  ASSERT_TRUE(stream_->Write(HelloMessage()));
+  v1::ExplainRequest request;
+  request.set_node("node1");
+  v1::ExplainResponse out;
+  for (int i = 0; i < 1000 && out.summary().find("refuses") == std::string::npos; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    out.Clear();
+    const grpc::Status asked = ExplainSubject(request, out);
+    ASSERT_TRUE(asked.ok() || asked.error_code() == StatusCode::NOT_FOUND);
+  }
+  EXPECT_EQ(out.summary(), "node node1 gets no addresses: the cloud refuses to change its NIC");
+  EXPECT_THAT(out.details(), testing::Contains(HasSubstr("no action networkInterfaces/write")));
+}
+
+TEST_F(AdminTest, ANodesOwnAddressIsNotFree) {
+  v1::AgentMessage hello = HelloMessage();
+  const ip::Address own = ip::Address::V4(0x0A0100C8);  // 10.1.0.200
+  hello.mutable_hello()->mutable_nics(0)->add_addresses(own.ToBytes());
+  stream_ = node_stub_->Connect(&stream_context_);
+  ASSERT_TRUE(stream_->Write(hello));
+  ASSERT_EQ(ReadAddresses(*stream_, 2).size(), 2U);
+  v1::ExplainRequest request;
+  request.set_address("10.1.0.200");
+  v1::ExplainResponse out;
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_EQ(out.summary(), "10.1.0.200 is the own address of node node1, and for no pod");
+  request.set_address("10.1.0.201");
+  ASSERT_TRUE(ExplainSubject(request, out).ok());
+  EXPECT_EQ(out.summary(), "10.1.0.201 is free");
+  v1::WhatIfRequest more;
+  more.set_nodes(1);
+  more.set_pods_per_node(1);
+  v1::WhatIfResponse judged;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::WhatIf, more, judged).ok());
+  // 251 are usable, of which the node has two for its pods, and one of its own.
+  EXPECT_EQ(judged.limits(0).available(), 248U);
+}
+
+TEST_F(AdminTest, NamesThatAreNoneAreNotEmptyLists) {
+  v1::GetObjectsRequest objects;
+  objects.set_kind("Bogus");
+  v1::GetObjectsResponse none;
+  const grpc::Status kind = Ask(&v1::AdminService::Stub::GetObjects, objects, none);
+  EXPECT_EQ(kind.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_THAT(kind.error_message(), HasSubstr("there is no kind \"Bogus\"; the kinds are"));
+  for (const bool of_node : {true, false}) {
+    v1::ListAddressesRequest request;
+    *(of_node ? request.mutable_node() : request.mutable_pool()) = "nope";
+    grpc::ClientContext context;
+    const auto reader = admin_stub_->ListAddresses(&context, request);
+    v1::ListAddressesResponse batch;
+    EXPECT_FALSE(reader->Read(&batch));
+    EXPECT_EQ(reader->Finish().error_code(), StatusCode::NOT_FOUND);
+  }
 }
 
 TEST_F(AdminTest, WhatIfNamesTheLimitThatIsInTheWay) {

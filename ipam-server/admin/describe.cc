@@ -7,6 +7,7 @@
 #include "fmt/core.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -70,6 +71,20 @@ v1::AddressInfo Unusable(const NodeRecord& record, const std::string& name,
 bool IsUnusable(const v1::AddressInfo& info) { return info.state() == "unusable"; }
 
 }  // namespace
+
+void DescribeFamilies(const Fleet& fleet, v1::GetStatusResponse& out) {
+  for (const PoolEntry& entry : fleet.ledger.pools()) {
+    const bool v4 = entry.pool.spec().cidr.family() == ip::Family::kV4;
+    v1::PoolInfo& counts = v4 ? *out.mutable_ipv4() : *out.mutable_ipv6();
+    counts.set_usable(counts.usable() + entry.pool.usable());
+    counts.set_free(counts.free() + entry.free());
+    counts.set_attaching(counts.attaching() + entry.counts.attaching);
+    counts.set_available(counts.available() + entry.counts.available);
+    counts.set_in_use(counts.in_use() + entry.counts.in_use);
+    counts.set_cooldown(counts.cooldown() + entry.counts.cooldown);
+    counts.set_detaching(counts.detaching() + entry.counts.detaching);
+  }
+}
 
 v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   const PoolSpec& spec = entry.pool.spec();
@@ -146,9 +161,8 @@ v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
   info.set_since_unix_ms(absl::ToUnixMillis(on_its_way ? configuration.since : slot.since));
   if (configuration.slots.size() > 1) info.set_block(configuration.range.ToString());
   if (configuration.denied_until > absl::UnixEpoch()) {
-    info.set_note(fmt::format(
-        "its agent denied it; asked again after {}",
-        absl::FormatTime(absl::RFC3339_sec, configuration.denied_until, absl::UTCTimeZone())));
+    info.set_note(fmt::format("its agent denied it; asked again after {}",
+                              base::ClockText(configuration.denied_until)));
   }
   NoteQuarantine(fleet, address, info);
   if (slot.lessee != nullptr) {

@@ -14,6 +14,10 @@
 
 namespace spoke::ipam {
 
+// Counts the addresses of all pools, each family for itself: a subnet of IPv6 has more addresses
+// than all of IPv4.
+void DescribeFamilies(const Fleet& fleet, v1::GetStatusResponse& out);
+
 v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
 
 // `session`: nullptr while the agent is away.

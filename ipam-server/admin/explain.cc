@@ -5,6 +5,7 @@
 #include "fmt/core.h"
 #include "ipam-server/ledger/targets.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -12,8 +13,13 @@ namespace {
 // The most private addresses of one virtual network (Azure subscription and service limits).
 constexpr uint64_t kVnetAddresses = 65'536;
 
-std::string TimeOf(absl::Time time) {
-  return absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone());
+// Returns "in 40s", or "now" for what is due.
+std::string Until(const FleetView& view, absl::Time time) {
+  return time <= view.now ? "now" : "in " + base::AgeText(time - view.now);
+}
+
+std::string AgeOf(const FleetView& view, absl::Time since) {
+  return base::AgeText(view.now - since);
 }
 
 template <typename... Args>
@@ -27,25 +33,36 @@ void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
       counts.available, counts.in_use, counts.cooldown, counts.attaching, counts.detaching);
 }
 
-void SayCloudProblems(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
+// Returns what the cloud refuses of the node, as the operator is told.
+std::vector<std::string> CloudProblems(const FleetView& view, const NodeRecord& record) {
+  std::vector<std::string> problems;
   const std::string prefix = fmt::format("attaching addresses to node {} ", record.key.name);
   for (const std::string& problem : view.problems) {
-    if (problem.starts_with(prefix)) Say(out, "{}", problem);
+    if (problem.starts_with(prefix)) problems.push_back(problem);
   }
+  return problems;
+}
+
+void SayCloudProblems(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
+  for (const std::string& problem : CloudProblems(view, record)) Say(out, "{}", problem);
+}
+
+bool IsRefused(const FleetView& view, const NodeRecord& record) {
+  return view.cloud_retries.contains(record.key) || !CloudProblems(view, record).empty();
 }
 
 void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
   if (const auto forecast = view.cloud.ForecastOf(record.key)) {
-    Say(out, "a change of its NIC waits for the cloud, in lane {}, and should be done at {}: {}",
-        NameOf(forecast->lane), TimeOf(forecast->eta), forecast->waits_for);
+    Say(out, "a change of its NIC waits for the cloud, in lane {}, and should be done {}: {}",
+        NameOf(forecast->lane), Until(view, forecast->eta), forecast->waits_for);
     out.set_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
     return SayCloudProblems(view, record, out);
   }
   const auto retry = view.cloud_retries.find(record.key);
   if (retry != view.cloud_retries.end()) {
-    Say(out, "the cloud refused the last change of its NIC; the next attempt is at {}",
-        TimeOf(retry->second));
+    Say(out, "the cloud refused the last change of its NIC; the next attempt is {}",
+        Until(view, retry->second));
     out.set_eta_unix_ms(absl::ToUnixMillis(retry->second));
   } else if (counts.attaching + counts.detaching > 0) {
     Say(out, "the cloud has been asked to change its NIC and has not answered yet");
@@ -95,12 +112,37 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
                     name, name));
   } else if (!shortage.empty()) {
     out.set_summary(fmt::format("node {} {}", name, shortage));
+  } else if (CountAddresses(*record).attaching > 0 && IsRefused(view, *record)) {
+    out.set_summary(
+        fmt::format("node {} gets no addresses: the cloud refuses to change its NIC", name));
   } else if (CountAddresses(*record).attaching > 0) {
     out.set_summary(fmt::format("node {} is getting addresses now", name));
   } else {
     out.set_summary(fmt::format("node {} has what it should have", name));
   }
   return out;
+}
+
+// Returns the node whose own address it is; nullptr: no connected one's.
+const NodeKey* OwnAddressOf(const FleetView& view, const ip::Address& address) {
+  for (const auto& [key, session] : view.sessions) {
+    const std::vector<ip::Address>& own = session.own_addresses;
+    if (std::find(own.begin(), own.end(), address) != own.end()) return &key;
+  }
+  return nullptr;
+}
+
+// Counts the addresses of each pool that its records call free, and that are nodes' own.
+std::map<const PoolEntry*, uint64_t> OwnByPool(const FleetView& view) {
+  std::map<const PoolEntry*, uint64_t> own;
+  for (const auto& [key, session] : view.sessions) {
+    for (const ip::Address& address : session.own_addresses) {
+      const PoolEntry* entry = view.fleet.ledger.pools().Covering(address);
+      if (entry == nullptr || entry->pool.StateOf(address) != AddressPool::State::kFree) continue;
+      ++own[entry];
+    }
+  }
+  return own;
 }
 
 absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const std::string& text) {
@@ -115,7 +157,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
   Say(out, "{}", pool.Describe());
   const auto& quarantine = view.fleet.ledger.quarantine().entries;
   if (const auto it = quarantine.find(address); it != quarantine.end()) {
-    Say(out, "in quarantine since {}: {}", TimeOf(it->second.since), it->second.reason);
+    Say(out, "in quarantine for {}: {}", AgeOf(view, it->second.since), it->second.reason);
     Say(out, "when the cause is gone: spokectl ip quarantine {} --lift", text);
   }
   switch (pool.StateOf(address)) {
@@ -126,14 +168,21 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
                       text, pool.spec().reserve_first, pool.spec().reserve_last));
       return out;
     case AddressPool::State::kFree:
+      if (const NodeKey* node = OwnAddressOf(view, address); node != nullptr) {
+        out.set_summary(
+            fmt::format("{} is the own address of node {}, and for no pod", text, node->name));
+        Say(out, "pool {} contains it all the same: let its reserveFirst or its CIDR leave it out",
+            pool.spec().name);
+        return out;
+      }
       out.set_summary(fmt::format("{} is free", text));
       return out;
     case AddressPool::State::kQuarantined:
       out.set_summary(fmt::format("{} is in quarantine and not handed out", text));
       return out;
     case AddressPool::State::kCooldown:
-      out.set_summary(fmt::format("{} was taken off its node and is in cooldown until {}", text,
-                                  TimeOf(pool.UsableFrom(address))));
+      out.set_summary(fmt::format("{} was taken off its node and is in cooldown, which ends {}",
+                                  text, Until(view, pool.UsableFrom(address))));
       out.set_eta_unix_ms(absl::ToUnixMillis(pool.UsableFrom(address)));
       return out;
     case AddressPool::State::kHeld:
@@ -144,15 +193,15 @@ absl::StatusOr<v1::ExplainResponse> ExplainAddress(const FleetView& view, const 
   const Slot& slot = configuration.At(address);
   out.set_summary(fmt::format("{} is {} on node {}", text, NameOf(configuration.state, slot.use),
                               record.key.name));
-  Say(out, "IP configuration {} ({}) of NIC {}, in this state since {}", configuration.name,
-      configuration.range.ToString(), record.nic_mac.ToString(), TimeOf(slot.since));
+  Say(out, "IP configuration {} ({}) of NIC {}, in this state for {}", configuration.name,
+      configuration.range.ToString(), record.nic_mac.ToString(), AgeOf(view, slot.since));
   if (slot.lessee != nullptr) {
     Say(out, "assigned to pod {}/{}, container {}, {}", slot.lessee->pod_namespace,
         slot.lessee->pod_name, slot.lessee->container_id, slot.lessee->ifname);
   }
   if (configuration.denied_until > view.now) {
-    Say(out, "its agent would not give it up; it is asked again after {}",
-        TimeOf(configuration.denied_until));
+    Say(out, "its agent would not give it up; it is asked again {}",
+        Until(view, configuration.denied_until));
   }
   if (configuration.state != AddressState::kAttached) SayCloud(view, record, out);
   return out;
@@ -168,8 +217,8 @@ bool FindPod(const FleetView& view, const std::string& pod_namespace, const std:
             slot.lessee->pod_namespace != pod_namespace) {
           continue;
         }
-        Say(out, "{} on node {} since {}, container {}, {}", configuration.AddressAt(i).ToString(),
-            key.name, TimeOf(slot.since), slot.lessee->container_id, slot.lessee->ifname);
+        Say(out, "{} on node {} for {}, container {}, {}", configuration.AddressAt(i).ToString(),
+            key.name, AgeOf(view, slot.since), slot.lessee->container_id, slot.lessee->ifname);
         if (out.nodes().empty() || *out.nodes().rbegin() != key.name) out.add_nodes(key.name);
       }
     }
@@ -242,8 +291,9 @@ absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
   return ExplainAddress(view, request.address());
 }
 
-absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
+absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const FleetView& view,
                                                 const v1::WhatIfRequest& request) {
+  const Fleet& fleet = view.fleet;
   if (request.nodes() == 0) return absl::InvalidArgumentError("ask for one node at least");
   const std::vector<PoolGroup>& groups = fleet.ledger.pools().GroupsFor(
       {request.labels().begin(), request.labels().end()}, request.vnet(), {});
@@ -254,6 +304,7 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
         "pool list -o wide");
   }
   v1::WhatIfResponse out;
+  const std::map<const PoolEntry*, uint64_t> own = OwnByPool(view);
   uint64_t configurations = 0;
   std::map<std::string, uint64_t> needed_by_vnet;
   for (const PoolGroup& group : groups) {
@@ -266,7 +317,9 @@ absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
     uint64_t free = 0;
     std::string names;
     for (const size_t index : group.pools) {
-      free += fleet.ledger.pools()[index].free();
+      const PoolEntry& entry = fleet.ledger.pools()[index];
+      const auto taken = own.find(&entry);
+      free += entry.free() - std::min(entry.free(), taken == own.end() ? 0 : taken->second);
       names += (names.empty() ? "" : ", ") + fleet.ledger.pools()[index].pool.spec().name;
     }
     const uint64_t needed = per_node * request.nodes();

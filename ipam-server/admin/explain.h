@@ -19,9 +19,10 @@ namespace spoke::ipam {
 absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
                                                    const v1::ExplainRequest& request);
 
-// Whether so many more nodes with so many pods each would fit: pools, virtual network, NICs.
+// Whether so many more nodes with so many pods each would fit: pools, virtual network, NICs. What
+// nodes have as their own is not counted as free.
 // Errors: kInvalidArgument (nothing asked for, or no pool is meant for such nodes).
-absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const Fleet& fleet,
+absl::StatusOr<v1::WhatIfResponse> JudgeScaleUp(const FleetView& view,
                                                 const v1::WhatIfRequest& request);
 
 // Counts which namespaces and nodes have most addresses in use, node by node.

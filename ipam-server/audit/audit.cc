@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -249,6 +250,8 @@ class Comparison {
     const bool on_nic = !facts.nics.empty();
     switch (holder.second->state) {
       case AuditState::kAttaching:
+        // It is in cooldown after its last use, and is taken over when that ends.
+        if (holder.second->chosen && input_.freed.contains(address)) break;
         Report(AuditKind::kStuckAttaching, node, address, AuditRepair::kReattach,
                fmt::format("it has been attaching since {}, and {}", SinceOf(holder),
                            !input_.cloud ? "the cloud could not be asked"
@@ -328,9 +331,7 @@ class Comparison {
            "its agent takes it for attached, and it is not");
   }
 
-  static std::string SinceOf(const Holder& holder) {
-    return absl::FormatTime(absl::RFC3339_sec, holder.second->since, absl::UTCTimeZone());
-  }
+  static std::string SinceOf(const Holder& holder) { return base::ClockText(holder.second->since); }
 
   const AuditInput& input_;
   const AuditPolicy& policy_;

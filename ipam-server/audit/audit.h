@@ -94,6 +94,8 @@ struct StoredAddress {
   uint64_t generation = 0;   // The last assignment's.
   std::string container_id;  // Set while assigned.
   std::string ifname;
+  // The cloud has chosen it of itself, and nobody may have it (yet). It is kAttaching.
+  bool chosen = false;
 
   bool operator==(const StoredAddress&) const = default;
 };

@@ -100,6 +100,7 @@ StoredNode StoredNodeOf(const NodeRecord& record) {
       address.configuration = name;
       address.pool = wanted.pool;
       address.since = wanted.since;
+      address.chosen = true;
     }
   }
   return node;

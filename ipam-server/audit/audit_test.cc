@@ -416,6 +416,25 @@ TEST(Audit, NothingIsTakenOffANicWhileItsAgentAssignsIt) {
   }
 }
 
+TEST(Audit, WhatTheCloudHasChosenAndIsInCooldownIsNotStuck) {
+  testing_support::Random random;
+  World world = ConsistentWorld(random);
+  StoredAddress chosen{.address = kUnused,
+                       .state = AuditState::kAttaching,
+                       .configuration = "spoke-9",
+                       .pool = "p",
+                       .since = kLongAgo,
+                       .chosen = true};
+  world.input.store[0].addresses.push_back(chosen);
+  world.nic(0).configurations[kUnused] = "spoke-9";
+  world.input.freed[kUnused] = kLongAgo;
+  EXPECT_THAT(Audit(world.input, kPolicy, kNow), IsEmpty());
+  world.input.freed.erase(kUnused);
+  const auto found = Audit(world.input, kPolicy, kNow);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].kind, AuditKind::kStuckAttaching);
+}
+
 TEST(Audit, ACloudThatCouldNotBeListedIsNotOneWithoutAddresses) {
   testing_support::Random random;
   World world = ConsistentWorld(random);

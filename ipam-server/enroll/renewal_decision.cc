@@ -4,6 +4,7 @@
 #include "ipam-server/authority/roots.h"
 #include "ipam-server/enroll/node_identity.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 
@@ -36,8 +37,7 @@ absl::Status CheckRenewal(const ShownCertificate& shown, std::string_view node_n
   if (now > shown.not_after + kRenewalGrace) {
     return absl::UnauthenticatedError(
         fmt::format("the certificate ended on {}, and is renewed for {} only: enroll with a token",
-                    absl::FormatTime(absl::RFC3339_sec, shown.not_after, absl::UTCTimeZone()),
-                    absl::FormatDuration(kRenewalGrace)));
+                    base::ClockText(shown.not_after), absl::FormatDuration(kRenewalGrace)));
   }
   return absl::OkStatus();
 }

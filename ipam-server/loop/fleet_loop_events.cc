@@ -32,6 +32,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                     .policy_acked = event.hello.policy_version,
                     .agent_version = event.hello.node.agent_version,
                     .boot_id = event.hello.node.boot_id,
+                    .own_addresses = event.hello.nic.addresses,
                     .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
   batch.effects.desired.insert(key);
@@ -223,6 +224,11 @@ void FleetLoop::SendPolicy(const NodeKey& node, Session& session) {
 void FleetLoop::LogFindings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const auto write = [&](telemetry::Level level, std::string_view event) {
+      // Some concern a node as a whole, or all of them.
+      if (finding.address == ip::Address()) {
+        edges_.log.Write(level, event, {{"node", finding.node.name}, {"detail", finding.detail}});
+        return;
+      }
       edges_.log.Write(level, event,
                        {{"node", finding.node.name},
                         {"address", finding.address.ToString()},

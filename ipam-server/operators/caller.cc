@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fmt/core.h"
+#include "lib/base/time_text.h"
 #include "lib/rpc/credentials.h"
 
 namespace spoke::ipam {
@@ -58,7 +59,7 @@ absl::StatusOr<Operator> CallerOf(const grpc::ServerContextBase& context, absl::
   if (peer.not_after <= now) {
     return absl::UnauthenticatedError(
         fmt::format("the certificate of {} ended on {}; get a new one (spokectl login)", name,
-                    absl::FormatTime(absl::RFC3339_sec, peer.not_after, absl::UTCTimeZone())));
+                    base::ClockText(peer.not_after)));
   }
   const auto role = RoleOf(peer.organizations);
   if (!role) {

@@ -31,6 +31,7 @@ struct Session {
   node_api::CutCount policy_cut;         // What the last one that it answered ends.
   std::string agent_version;
   std::string boot_id;
+  std::vector<ip::Address> own_addresses;  // What the node's NIC itself has, as its agent says.
   absl::Time last_seen;
 
   // --- While pods wait there. ---

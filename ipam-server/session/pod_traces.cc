@@ -10,6 +10,7 @@
 #include "ipam-server/history/history_query.h"
 #include "ipam-server/loop/loop_call.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -49,10 +50,9 @@ std::set<std::string> LastNodeOf(Store& store, const std::string& pod_namespace,
     return {};
   }
   const HistoryEntry& entry = **last;
-  response.add_details(fmt::format(
-      "it last had {} on node {}, assigned at {}, container {}, {}", entry.address.ToString(),
-      entry.node, absl::FormatTime(absl::RFC3339_sec, entry.at, absl::UTCTimeZone()),
-      entry.container_id, entry.ifname));
+  response.add_details(fmt::format("it last had {} on node {}, assigned at {}, container {}, {}",
+                                   entry.address.ToString(), entry.node, base::ClockText(entry.at),
+                                   entry.container_id, entry.ifname));
   return {entry.node};
 }
 

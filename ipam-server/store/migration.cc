@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -203,8 +204,7 @@ absl::Status MarkMoved(const Found& source, Store& from, Store& to, absl::Time n
   if (source.moved) return absl::OkStatus();
   const std::vector<CompareAndPut> mark = {
       {.key = std::string(kMovedKey),
-       .value = fmt::format("{}\n{}", absl::FormatTime(absl::RFC3339_sec, now, absl::UTCTimeZone()),
-                            to.Describe())}};
+       .value = fmt::format("{}\n{}", base::ClockText(now), to.Describe())}};
   return from.Commit(mark).status();
 }
 

@@ -78,6 +78,24 @@ bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code) 
   return true;
 }
 
+absl::Status NoteMissingDirectory(const std::string& path) {
+  if (const absl::Status found = os::CheckDirectory(path); !found.ok()) {
+    fmt::print(stderr, "note: {}; it has to be there where the program runs\n",
+               base::MessageOf(found));
+  }
+  return absl::OkStatus();
+}
+
+int CheckConfig(const CommandLine& line, std::string_view text) {
+  const absl::Status judged = line.check(text, line.config_path);
+  if (!judged.ok()) {
+    fmt::print(stderr, "{}\n", base::MessageOf(judged));
+    return kExitUsage;
+  }
+  fmt::print("{}: OK\n", line.config_path);
+  return 0;
+}
+
 void ProtectProcess() {
   // The limit is for what is executed later: that is dumpable again.
   const rlimit none{.rlim_cur = 0, .rlim_max = 0};

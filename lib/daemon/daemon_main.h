@@ -58,6 +58,9 @@ struct CommandLine {
   std::string about;          // The sentence for --help.
   std::string config_path;    // In: the default path; out: what --config says.
   bool check_config = false;  // Out: check the file and do nothing else.
+  // Judges a configuration for --check-config, on whatever machine that is; empty: `parse` of
+  // Main() does.
+  std::function<absl::Status(std::string_view text, const std::string& file)> check = {};
   std::vector<Statement> statements = {};
   std::vector<Command> commands = {};
   const Command* asked = nullptr;  // Out: the one of `commands` that is asked for.
@@ -68,6 +71,11 @@ struct CommandLine {
 // and prints what help, version and statements ask for. Returns true to go on, and false to end
 // with `exit_code`.
 bool ParseCommandLine(int argc, char** argv, CommandLine& line, int& exit_code);
+
+// Stands in for os::CheckDirectory() where a configuration is checked and not used: the directories
+// that it names may be those of another machine. Takes every path, and says on standard error of
+// one that is no directory here that it has to be one there.
+absl::Status NoteMissingDirectory(const std::string& path);
 
 // Does what systemd's LimitCORE=0 and NoNewPrivileges=yes do, where there is no unit. Nothing of
 // this process's memory, in which there are private keys, becomes a file or is another process's to
@@ -92,6 +100,9 @@ auto WithConfig(Parse parse, Run run) {
   };
 }
 
+// Does what --check-config asks for by `line.check`, and returns the exit code.
+int CheckConfig(const CommandLine& line, std::string_view text);
+
 // Runs the program. `parse` makes an absl::StatusOr<Config> of text and file name, and Config has a
 // bool `debug`; `serve` works until a signal, and returns why it could not. Returns the exit code.
 template <typename Parse, typename Serve>
@@ -106,6 +117,7 @@ int Main(int argc, char** argv, CommandLine line, const Parse& parse, const Serv
       return kExitUsage;
     }
     if (line.asked != nullptr) return line.asked->run(*text, line.config_path, line.request);
+    if (line.check_config && line.check) return CheckConfig(line, *text);
     const auto config = parse(std::string_view(*text), line.config_path);
     if (!config.ok()) {
       fmt::print(stderr, "{}\n", base::MessageOf(config.status()));

@@ -91,6 +91,29 @@ TEST_F(DaemonMainTest, CheckConfigChecksAndDoesNothingElse) {
   EXPECT_EQ(served_, 0);
 }
 
+TEST_F(DaemonMainTest, AConfigurationMayBeCheckedWhereItsDirectoriesAreNot) {
+  const auto check = [&](const std::string& text) {
+    std::ofstream(path_) << text;
+    std::vector<std::string> words = {"spoke-test", "--check-config"};
+    std::vector<char*> argv = {words[0].data(), words[1].data()};
+    return Main(
+        2, argv.data(),
+        {.about = "A test.",
+         .config_path = path_,
+         .check =
+             [](std::string_view of, const std::string& file) {
+               const absl::Status directory = NoteMissingDirectory("/nonexistent/spoke");
+               return directory.ok() ? Parse(of, file).status() : directory;
+             }},
+        [](std::string_view, const std::string&) -> absl::StatusOr<Config> {
+          return absl::NotFoundError("/nonexistent/spoke");
+        },
+        [](const Config&, telemetry::Log&) { return absl::OkStatus(); });
+  };
+  EXPECT_EQ(check("good"), 0);
+  EXPECT_EQ(check("bad"), 2);
+}
+
 TEST_F(DaemonMainTest, WrongUsageAndBadFilesTouchNothing) {
   EXPECT_EQ(Run({"--nonsense"}), 2);
   EXPECT_EQ(Run({"--config", dir_.File("none.yaml")}), 2);

@@ -9,6 +9,7 @@
 #include "fmt/core.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 #include "lib/tls/openssl_objects.h"
 
 namespace spoke::tls {
@@ -174,8 +175,7 @@ absl::StatusOr<Signer> OpenAuthority(const Authority& authority, absl::Time at) 
   }
   if (facts->not_after <= at) {
     return absl::FailedPreconditionError(
-        fmt::format("the authority's certificate ended on {}",
-                    absl::FormatTime(absl::RFC3339_sec, facts->not_after, absl::UTCTimeZone())));
+        fmt::format("the authority's certificate ended on {}", base::ClockText(facts->not_after)));
   }
   Signer signer{.certificate = nullptr, .key = nullptr, .not_after = facts->not_after};
   ASSIGN_OR_RETURN(signer.certificate, ParseCertificate(authority.certificate));

@@ -7,6 +7,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lib/node_api/traffic_classes.h"
 #include "lib/policy/testing/blocks.h"
 #include "tests/support/random_seed.h"
 
@@ -214,6 +215,13 @@ TEST_F(RandomMapTest, EveryAddressIsInTheClassOfTheLongestBlock) {
     std::shuffle(network.cluster.begin(), network.cluster.end(), random_);
     std::shuffle(network.hub.begin(), network.hub.end(), random_);
     EXPECT_EQ(Compiled(WithNetwork(network)), *map);
+  }
+}
+
+TEST(ClassMapTest, TheServerKnowsTheNamesOfAllClasses) {
+  const ClassMap map = Compiled(Policy());
+  for (ClassNumber number = kLoopback; number <= kPlatformDenied; ++number) {
+    EXPECT_THAT(node_api::kTrafficClasses, testing::Contains(map.NameOf(number)));
   }
 }
 

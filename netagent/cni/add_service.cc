@@ -25,11 +25,7 @@ absl::StatusOr<ip::Address> AddressOf(const std::string& text) {
   return address;
 }
 
-cni::Response AnswerOf(const absl::StatusOr<AttachSpec>& result) {
-  if (!result.ok()) {
-    return {.outcome = cni::Response::Outcome::kError,
-            .error = ErrorOf(result.status(), cni::Verb::kAdd)};
-  }
+cni::Response AttachmentOf(const absl::StatusOr<AttachSpec>& result) {
   cni::Attachment attachment{.host_link = result->host_link,
                              .host_mac = result->host_mac.ToString(),
                              .pod_mac = result->pod_mac.ToString(),
@@ -70,6 +66,22 @@ absl::StatusOr<Assignment> AssignmentOf(const cni::Request& request) {
   }
   ASSIGN_OR_RETURN(out.addresses, ReadAddresses(request.options.addresses));
   return out;
+}
+
+// While the server is away, no address comes from it: what usually helps is no help then.
+cni::Response AddService::AnswerOf(const absl::StatusOr<AttachSpec>& result) const {
+  if (result.ok()) return AttachmentOf(result);
+  cni::Error error = ErrorOf(result.status(), cni::Verb::kAdd);
+  if (const std::string away = ServerAwayText();
+      absl::IsResourceExhausted(result.status()) && !away.empty()) {
+    error.message = fmt::format("{}; {}", away, error.message);
+    error.details =
+        "addresses come when the server is back, or when pods of this node end and their cooldown "
+        "is "
+        "over: the runtime tries again; if it lasts, see server_unreachable in the agent's log on "
+        "the node: journalctl -u spoke-netagent";
+  }
+  return {.outcome = cni::Response::Outcome::kError, .error = std::move(error)};
 }
 
 void AddService::Handle(const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
@@ -173,7 +185,10 @@ void AddService::FailOverdue() {
     if (why.ok()) why = absl::ResourceExhaustedError("an address came too late for this ADD");
     std::string text = fmt::format("{}; waited {}", base::MessageOf(why),
                                    absl::FormatDuration(Now() - job.waiting_since));
-    if (const std::string forecast = ForecastText(); !forecast.empty()) text += "; " + forecast;
+    // What a server said that has gone since does not hold.
+    if (const std::string forecast = ForecastText(); !forecast.empty() && !away_) {
+      text += "; " + forecast;
+    }
     Finish(std::move(job), absl::Status(why.code(), text));
   }
 }
@@ -253,6 +268,23 @@ node_api::Demand AddService::DemandForHello() {
 void AddService::OnForecast(const node_api::Forecast& forecast) {
   forecast_ = forecast;
   forecast_at_ = Now();
+}
+
+void AddService::OnSession(const absl::Status& outcome) {
+  if (outcome.ok()) {
+    away_.reset();
+  } else if (!away_) {
+    away_ = Away{.since = edges_.clock.Now(), .monotonic = Now()};
+  }
+}
+
+std::string AddService::ServerAwayText() const {
+  if (!away_) return "";
+  return fmt::format(
+      "the server has been away since {}, for {} now, and only it can give this node more "
+      "addresses",
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", away_->since, absl::UTCTimeZone()),
+      absl::FormatDuration(absl::Trunc(Now() - away_->monotonic, absl::Seconds(1))));
 }
 
 std::string AddService::ForecastText() const {

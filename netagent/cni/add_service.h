@@ -76,6 +76,8 @@ class AddService {
   // Returns who waits now, for the hello of a new session.
   node_api::Demand DemandForHello();
   void OnForecast(const node_api::Forecast& forecast);
+  // Takes how a session began (OK) or ended, or why none could be begun.
+  void OnSession(const absl::Status& outcome);
   // Answers with the last ADDs. Those that wait come first, with an error that says so.
   void OnTracesRequest(const node_api::AttachTracesRequest& request);
 
@@ -83,6 +85,8 @@ class AddService {
   std::string TraceIdFor(const cni::Request& request) const;
   // Returns "server: enlarging the node, expected in 12s"; empty: the server has said nothing.
   std::string ForecastText() const;
+  // Returns that the server is away, and since when; empty: it is not, as far as is known.
+  std::string ServerAwayText() const;
   size_t waiting() const { return jobs_.size(); }
 
  private:
@@ -104,6 +108,8 @@ class AddService {
   absl::Duration Now() const { return absl::Milliseconds(edges_.monotonic_ms()); }
   static node_api::AttachTrace TraceOf(const Job& job, std::string error);
   absl::StatusOr<AttachSpec> Add(Job& job);
+  // Returns the answer to an ADD for which there is no address.
+  cni::Response AnswerOf(const absl::StatusOr<AttachSpec>& result) const;
   // Returns until when `job` may wait; nullopt: it may not.
   std::optional<absl::Duration> WaitUntil(const Job& job) const;
   bool Wait(Job& job);
@@ -124,6 +130,11 @@ class AddService {
   std::optional<absl::Duration> say_at_;  // When to say that the demand has changed.
   std::optional<node_api::Forecast> forecast_;
   absl::Duration forecast_at_;
+  struct Away {
+    absl::Time since;          // For people.
+    absl::Duration monotonic;  // The same, by the monotonic clock.
+  };
+  std::optional<Away> away_;  // The server has not been reached since then.
 };
 
 }  // namespace spoke::netagent

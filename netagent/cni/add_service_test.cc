@@ -368,5 +368,24 @@ TEST_F(AddServiceTest, EachAddLeavesATraceUnderTheRuntimesTraceId) {
   EXPECT_THAT(log_.lines(), testing::Contains(HasSubstr("trace=0af7651916cd43dd8448eb211c80319c")));
 }
 
+TEST_F(AddServiceTest, WhoWaitsWhileTheServerIsAwayIsToldSoAndSinceWhen) {
+  adds_->OnSession(absl::UnavailableError("connection refused"));
+  Add(1);
+  Pass(absl::Seconds(5));
+  // Another attempt that fails is the same absence.
+  adds_->OnSession(absl::UnavailableError("connection refused"));
+  adds_->OnForecast({.reason = "enlarging the node", .eta = absl::Seconds(12)});
+  Pass(absl::Seconds(15));
+  EXPECT_THAT(ErrorOf(1), HasSubstr("the server has been away since 1971-01-01T00:00:00Z, for 20s "
+                                    "now, and only it can give this node more addresses; "));
+  EXPECT_THAT(ErrorOf(1), Not(HasSubstr("enlarging")));
+  EXPECT_THAT(channel_.answers.at(1).error.details,
+              HasSubstr("addresses come when the server is back"));
+  adds_->OnSession(absl::OkStatus());
+  Add(2);
+  Pass(absl::Seconds(20));
+  EXPECT_THAT(ErrorOf(2), Not(HasSubstr("away")));
+}
+
 }  // namespace
 }  // namespace spoke::netagent

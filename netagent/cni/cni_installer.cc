@@ -2,8 +2,10 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -38,6 +40,12 @@ absl::StatusOr<CniFileFound> PutInPlace(const std::string& path, const std::stri
     RETURN_IF_ERROR(os::WriteFileAtomic(path, content, os::Durability::kSurvivesPower, mode));
   }
   return found;
+}
+
+std::vector<std::string> WatchedPaths(const CniInstallSettings& settings) {
+  std::vector<std::string> paths = {settings.ConfPath()};
+  if (!settings.plugin_directory.empty()) paths.push_back(settings.PluginPath());
+  return paths;
 }
 
 std::string_view RemedyFor(absl::StatusCode code) {
@@ -109,6 +117,10 @@ absl::Status CniInstaller::Install() {
 
 void CniInstaller::Tick(bool ready, absl::Time now) {
   if (!settings_ || now < next_ || (!ready && !installed_)) return;
+  looked_ = now;
+  // The watch comes first, or what happens before it would be heard of a minute later. A directory
+  // that is not there is what Install() says.
+  watch_.Watch(WatchedPaths(*settings_)).IgnoreError();
   const absl::Status status = Install();
   if (status.ok()) {
     if (!installed_ || !failure_.empty()) {
@@ -128,6 +140,11 @@ void CniInstaller::Tick(bool ready, absl::Time now) {
     log_.Warn("cni_install_failed", {{"error", status}, {"remedy", remedy}});
   }
   failure_ = std::move(failure);
+}
+
+void CniInstaller::OnReadable() {
+  if (!watch_.Drain() || !installed_) return;
+  next_ = std::min(next_, looked_ + kAtOnce);
 }
 
 std::string CniInstaller::Reason() const {

@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "lib/telemetry/log.h"
 #include "netagent/cni/chained_versions.h"
+#include "netagent/cni/directory_watch.h"
 
 namespace spoke::netagent {
 
@@ -42,13 +43,17 @@ absl::StatusOr<CniFileFound> InstallPlugin(const CniInstallSettings& settings);
 absl::StatusOr<CniFileFound> InstallConflist(const CniInstallSettings& settings,
                                              ChainedVersions& chained);
 
-// Installs the plugin, then the configuration, and tries again until both are there. Then looks
-// each minute whether they still are. They are never removed here: runtimes need them for DEL.
-// Not thread-safe.
+// Installs the plugin, then the configuration, and tries again until both are there. Then it looks
+// whether they still are: when somebody has changed one of them, and each minute. They are never
+// removed here: runtimes need them for DEL. Where their sources are gone, which is how an uninstall
+// begins, they are not put back. Not thread-safe.
 class CniInstaller {
  public:
   static constexpr absl::Duration kPause = absl::Seconds(10);     // The pause after a failure.
   static constexpr absl::Duration kLookAgain = absl::Minutes(1);  // The pause once they are there.
+  // The least time between two looks, so that somebody else who wants these files otherwise cannot
+  // keep the agent busy.
+  static constexpr absl::Duration kAtOnce = absl::Seconds(1);
 
   // Borrows `log`. An installer without settings does nothing.
   CniInstaller(std::optional<CniInstallSettings> settings, telemetry::Log& log)
@@ -60,6 +65,11 @@ class CniInstaller {
   absl::Time NextWake(bool ready) const {
     return !settings_ || (!ready && !installed_) ? absl::InfiniteFuture() : next_;
   }
+
+  // Becomes readable when somebody has changed one of the files or their directories; -1: the
+  // kernel does not tell. OnReadable() then makes Tick() look.
+  int fd() const { return watch_.fd(); }
+  void OnReadable();
 
   // Why the two are not in place, as one line that says what to do; empty when they are, or are
   // not the agent's to put there.
@@ -73,9 +83,11 @@ class CniInstaller {
   const std::optional<CniInstallSettings> settings_;
   telemetry::Log& log_;
   ChainedVersions chained_;
+  DirectoryWatch watch_;
   bool installed_ = false;  // Installed at least once.
   std::string failure_;     // The last attempt's.
   absl::Time next_ = absl::InfinitePast();
+  absl::Time looked_ = absl::InfinitePast();
 };
 
 }  // namespace spoke::netagent

@@ -124,6 +124,49 @@ TEST_F(CniInstallerTest, TheSameContentIsLeftAloneAndOtherContentReplaced) {
   EXPECT_EQ(InfoOf(program_).st_mode & 07777U, 0755U);
 }
 
+TEST_F(CniInstallerTest, WhatSomebodyRemovesIsBackAtOnce) {
+  CniInstaller installer(settings_, log_);
+  absl::Time now = kNow;
+  installer.Tick(true, now);
+  ASSERT_GE(installer.fd(), 0);
+  // What the agent itself has done concerns nobody.
+  installer.OnReadable();
+  installer.Tick(true, now += CniInstaller::kAtOnce);
+  installer.OnReadable();
+  for (const std::string& path : {program_, conf_}) {
+    installer.Tick(true, now += absl::Seconds(5));
+    now += CniInstaller::kAtOnce;
+    EXPECT_GT(installer.NextWake(true), now);
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+    installer.OnReadable();
+    EXPECT_LE(installer.NextWake(true), now);
+    installer.Tick(true, now);
+    EXPECT_TRUE(IsThere(path)) << path;
+    installer.OnReadable();
+  }
+  EXPECT_EQ(log_.Count("cni_file_restored"), 2);
+  // Somebody who removes it again and again is not followed more than once a second.
+  ASSERT_EQ(::unlink(conf_.c_str()), 0);
+  installer.OnReadable();
+  installer.Tick(true, now + CniInstaller::kAtOnce / 2);
+  EXPECT_FALSE(IsThere(conf_));
+  installer.Tick(true, now + CniInstaller::kAtOnce);
+  EXPECT_TRUE(IsThere(conf_));
+}
+
+TEST_F(CniInstallerTest, AnUninstallIsRespected) {
+  CniInstaller installer(settings_, log_);
+  installer.Tick(true, kNow);
+  for (const std::string& path :
+       {settings_.conf_source, settings_.plugin_source, conf_, program_}) {
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+  }
+  installer.OnReadable();
+  installer.Tick(true, kNow + absl::Minutes(1));
+  EXPECT_FALSE(IsThere(conf_));
+  EXPECT_FALSE(IsThere(program_));
+}
+
 TEST_F(CniInstallerTest, WhatSomebodyRemovesOrSpoilsIsPutBackWithinAMinute) {
   CniInstaller installer(settings_, log_);
   installer.Tick(true, kNow);

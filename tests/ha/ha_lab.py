@@ -207,7 +207,7 @@ class Server(Machine):
         return done.returncode == 0, done.stdout + done.stderr
 
     def leads(self):
-        return self.runs() and self.spokectl("status")[0]
+        return self.runs() and self.spokectl("pool", "list")[0]
 
     def await_deposed(self, seconds):
         """Until the server has ended, since another one leads, and has said so."""

@@ -9,6 +9,7 @@
 #include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"
+#include "lib/base/time_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -66,10 +67,8 @@ std::string StandingOf(const Fleet& fleet, const NodeRecord& record, const Group
                        PoolsIn(fleet, state));
     if (!cloud.failure.empty()) {
       text += fmt::format(", but {}; ", cloud.failure);
-      text += cloud.retry_at
-                  ? "the next attempt is at " +
-                        absl::FormatTime(absl::RFC3339_sec, *cloud.retry_at, absl::UTCTimeZone())
-                  : "it is asked again";
+      text += cloud.retry_at ? "the next attempt is at " + base::ClockText(*cloud.retry_at)
+                             : "it is asked again";
     } else if (!cloud.waits_for.empty()) {
       text += fmt::format(", which waits for {}", cloud.waits_for);
     }

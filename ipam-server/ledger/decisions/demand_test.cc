@@ -171,7 +171,7 @@ TEST(FleetForecast, SaysWhatTheCloudWasAskedForAndWhen) {
   EXPECT_EQ(
       ReasonOf(fleet, refused),
       "asked the cloud for 32 addresses of pool default, but the last attempt failed; the next "
-      "attempt is at 1970-01-01T00:00:00+00:00");
+      "attempt is at 1970-01-01T00:00:00Z");
   EXPECT_EQ(ForecastOf(fleet, *fleet.ledger.Find(kNode1), refused, kNow).eta, absl::ZeroDuration());
 }
 

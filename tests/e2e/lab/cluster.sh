@@ -147,7 +147,7 @@ CONFIG
   lab_node_spawn "$LAB_CONTROL" spoke-ipam-server "$program" \
     --config /etc/spoke/ipam-server.yaml || return 1
   lab_wait 30 "the server to answer" "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" \
-    lab_spokectl status
+    lab_spokectl pool list
 }
 
 # lab_spokectl ARGUMENTS...: asks the server, as its operator.

@@ -16,7 +16,7 @@ constexpr std::string_view kReady = "AgentReady";
 
 }  // namespace
 
-Fitness Judge(const NodeFacts* facts) {
+Fitness Judge(const FitnessFacts* facts) {
   if (facts == nullptr) return {.reason = kNotSeen};
   if (facts->leaving) return {.reason = kDraining};
   const bool no_addresses = !facts->exhausted.empty();
@@ -28,7 +28,7 @@ Fitness Judge(const NodeFacts* facts) {
   return {.ready = true, .reason = kReady};
 }
 
-std::string MessageOf(const NodeFacts* facts) {
+std::string MessageOf(const FitnessFacts* facts) {
   const std::string_view reason = Judge(facts).reason;
   if (reason == kNotSeen) return "No agent of this node has spoken to the server.";
   if (reason == kDraining) return "The node gives back all of its addresses.";

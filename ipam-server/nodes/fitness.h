@@ -8,7 +8,7 @@
 namespace spoke::ipam {
 
 // What the server knows of a node under its present name.
-struct NodeFacts {
+struct FitnessFacts {
   bool connected = false;         // Its agent has a session.
   bool told = false;              // The agent has taken the addresses that it was told in it.
   bool leaving = false;           // It is to give back all that it has.
@@ -16,7 +16,7 @@ struct NodeFacts {
   std::string exhausted = {};     // Why the next pod gets no address; empty: it gets one.
   std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
 
-  bool operator==(const NodeFacts&) const = default;
+  bool operator==(const FitnessFacts&) const = default;
 };
 
 struct Fitness {
@@ -31,8 +31,8 @@ struct Fitness {
 
 // `facts`: nullptr when no agent has ever spoken for the node. A policy that was refused is told
 // and no reason to keep pods away, since the last one that was taken is in force.
-Fitness Judge(const NodeFacts* facts);
+Fitness Judge(const FitnessFacts* facts);
 // The reason of Judge() in a sentence.
-std::string MessageOf(const NodeFacts* facts);
+std::string MessageOf(const FitnessFacts* facts);
 
 }  // namespace spoke::ipam

@@ -1,5 +1,8 @@
 #include "ipam-server/nodes/fitness_hold.h"
 
+#include <optional>
+#include <vector>
+
 #include "gtest/gtest.h"
 
 namespace spoke::ipam {

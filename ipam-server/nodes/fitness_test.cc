@@ -7,7 +7,7 @@ namespace {
 
 struct Case {
   std::string name;
-  NodeFacts facts;
+  FitnessFacts facts;
   bool ready;
   std::string reason;
   bool no_addresses = false;
@@ -67,9 +67,9 @@ TEST(Judge, ANodeWithoutAnAgentIsNotReady) {
 }
 
 TEST(MessageOf, SaysWhatIsMissing) {
-  const NodeFacts full{.connected = true, .told = true, .exhausted = kFull};
+  const FitnessFacts full{.connected = true, .told = true, .exhausted = kFull};
   EXPECT_EQ(MessageOf(&full), kFull);
-  const NodeFacts refused{
+  const FitnessFacts refused{
       .connected = true, .told = true, .usable = 1, .policy_error = "no room for it"};
   EXPECT_EQ(MessageOf(&refused), "The agent keeps its last policy: no room for it");
 }

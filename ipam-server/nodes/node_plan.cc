@@ -55,10 +55,10 @@ NodePlanner::NodePlanner(const HoldTimes& times, const WriteLimits& limits)
     : times_(times),
       limits_(limits),
       joins_(limits.joins_per_second, limits.joins_per_second),
-      others_(limits.writes_per_second, limits.writes_per_second) {}
+      others_(limits.writes_per_second, std::max(2.0, limits.writes_per_second / 4)) {}
 
 std::optional<NodePlanner::Candidate> NodePlanner::Want(const kubernetes::Node& node,
-                                                        const NodeFacts* facts, NodePlan& plan,
+                                                        const FitnessFacts* facts, NodePlan& plan,
                                                         absl::Time now) {
   const kubernetes::Taint* taint = node.FindTaint(kNotReadyTaint);
   const bool joining = taint != nullptr && !IsOurs(*taint);
@@ -101,7 +101,7 @@ NodePlan NodePlanner::Plan(const NodesSeen& seen, absl::Time now) {
   std::vector<Candidate> candidates;
   for (const auto& [name, node] : seen.nodes) {
     const auto facts = seen.facts.find(name);
-    const NodeFacts* known = facts == seen.facts.end() ? nullptr : &facts->second;
+    const FitnessFacts* known = facts == seen.facts.end() ? nullptr : &facts->second;
     if (auto candidate = Want(node, known, plan, now)) candidates.push_back(*std::move(candidate));
   }
   if (!seen.frozen.empty()) {

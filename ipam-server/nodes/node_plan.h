@@ -70,7 +70,7 @@ struct NodePlan {
 // What is seen at one moment.
 struct NodesSeen {
   const std::map<std::string, kubernetes::Node>& nodes;  // By name.
-  const std::map<std::string, NodeFacts>& facts;         // By name.
+  const std::map<std::string, FitnessFacts>& facts;      // By name.
   std::string frozen;  // Why nothing may be decided from these; empty: it may.
   size_t room = 0;     // Requests that can be begun.
 };
@@ -102,7 +102,7 @@ class NodePlanner {
     bool joins = false;
   };
 
-  std::optional<Candidate> Want(const kubernetes::Node& node, const NodeFacts* facts,
+  std::optional<Candidate> Want(const kubernetes::Node& node, const FitnessFacts* facts,
                                 NodePlan& plan, absl::Time now);
   void HoldBack(std::vector<Candidate>& candidates, size_t nodes, NodePlan& plan, absl::Time now);
   void Emit(std::vector<Candidate>& candidates, size_t room, NodePlan& plan, absl::Time now);

@@ -64,6 +64,18 @@ class FakeCluster {
     return std::any_of(taints.begin(), taints.end(),
                        [&](const json& taint) { return taint["key"] == key; });
   }
+  size_t CountTaint(const std::string& key) const {
+    absl::MutexLock lock(&mutex_);
+    size_t count = 0;
+    for (const auto& [name, node] : nodes_) {
+      const json& spec = node.at("spec");
+      if (!spec.contains("taints")) continue;
+      const json& taints = spec.at("taints");
+      count += static_cast<size_t>(std::count_if(
+          taints.begin(), taints.end(), [&](const json& taint) { return taint["key"] == key; }));
+    }
+    return count;
+  }
   // Returns the condition; null: there is none.
   json ConditionOf(const std::string& name, const std::string& type) const {
     const json node = Node(name);

@@ -5,6 +5,7 @@
 #include "fmt/core.h"
 #include "ipam-server/config_azure.h"
 #include "ipam-server/config_etcd.h"
+#include "ipam-server/config_kubernetes.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
@@ -270,6 +271,9 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   ReadStore(root, check_directory, out);
   ReadSealKey(root, out);
   CheckOperators(root, out);
+  if (root.present() && root.Has("kubernetes")) {
+    out.kubernetes = ReadKubernetes(root.Map("kubernetes", Need::kRequired));
+  }
   ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);

@@ -13,6 +13,7 @@
 #include "ipam-server/enroll/operator_login.h"
 #include "ipam-server/history/history.h"
 #include "ipam-server/ledger/fleet_policy.h"
+#include "ipam-server/nodes/node_plan.h"
 #include "ipam-server/pools/address_pool.h"
 #include "ipam-server/store/etcd/endpoint.h"
 #include "lib/config/variables.h"
@@ -62,6 +63,14 @@ struct EtcdConfig {
   bool operator==(const EtcdConfig&) const = default;
 };
 
+// Taints and conditions of the nodes of the Kubernetes cluster that the server is a pod of.
+struct KubernetesConfig {
+  HoldTimes times;
+  WriteLimits limits;
+
+  bool operator==(const KubernetesConfig&) const = default;
+};
+
 struct ServerConfig {
   std::string listen_agents = "0.0.0.0:7443";  // host:port
   // The addresses where agents reach it, beside what it listens on, such as a load balancer's.
@@ -81,9 +90,10 @@ struct ServerConfig {
   std::optional<EtcdConfig> etcd;  // Absent: SQLite.
   // The key under which secrets are sealed in the store; empty: there are none.
   std::string seal_key_file;
-  std::optional<azure::Settings> azure;  // Absent: the static cloud.
-  std::string attachments_file;          // The static cloud's; empty: none.
-  std::vector<PoolSpec> pools;           // Others come as policy objects.
+  std::optional<KubernetesConfig> kubernetes;  // Absent: nothing is written there.
+  std::optional<azure::Settings> azure;        // Absent: the static cloud.
+  std::string attachments_file;                // The static cloud's; empty: none.
+  std::vector<PoolSpec> pools;                 // Others come as policy objects.
   HistoryLimits history;
   absl::Duration audit_period = absl::Minutes(10);  // 0: only when an operator asks.
   FleetPolicy policy;

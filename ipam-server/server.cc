@@ -24,6 +24,7 @@
 #include "ipam-server/loop/background.h"
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/nodes/nodes_job.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
@@ -33,6 +34,7 @@
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/leadership_samples.h"
+#include "ipam-server/telemetry/node_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/status_news.h"
@@ -230,6 +232,19 @@ void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
   }
 }
 
+// Returns what writes to the cluster's API server which nodes are fit; null: it is not to.
+absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& config,
+                                                       const NodesJob::Edges& edges) {
+  if (!config.kubernetes) return nullptr;
+  const auto access =
+      kubernetes::InClusterAccess([](const char* name) { return std::getenv(name); });
+  if (!access.ok()) return base::Annotate(access.status(), "kubernetes, in the configuration");
+  return std::make_unique<NodesJob>(
+      *access,
+      NodeSync::Settings{.times = config.kubernetes->times, .limits = config.kubernetes->limits},
+      edges);
+}
+
 // The parts that run, borrowed.
 struct Running {
   FleetLoop& loop;
@@ -241,6 +256,7 @@ struct Running {
   Cloud& cloud;
   Readiness& readiness;
   Revocations& revocations;
+  NodesJob* nodes;  // nullptr: there is none.
 };
 
 // Tells whether this server surely leads, and if not, what etcd says.
@@ -283,6 +299,7 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   parts.audit.Start();
   parts.history.Start();
   parts.budgets.Start(parts.streams, parts.events);
+  if (parts.nodes != nullptr) parts.nodes->Start();
   const os::UniqueFd signals = edges.signals.Descriptor();
   LeadingWatch leading(edges, parts.readiness, parts.events);
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
@@ -292,6 +309,7 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
   Shutdown(servers, edges.health);
+  if (parts.nodes != nullptr) parts.nodes->Stop();  // It asks the loop, which still answers.
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
@@ -313,12 +331,13 @@ struct Prepared {
   ServerMetrics& server_metrics;
   const telemetry::TextEndpoint* endpoint;
   EventRing& events;
+  StandingBoard& board;
 };
 
 // Makes the loop and all that speaks to it, and runs until a signal comes.
 absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
-               metrics, server_metrics, endpoint, events] = with;
+               metrics, server_metrics, endpoint, events, board] = with;
   Store& store = edges.store;
   const os::SteadyClock& clock = clocks.steady;
   TrafficBook traffic(clock, &server_metrics);
@@ -355,6 +374,8 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
        .revocations = revocations});
   AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
+  ASSIGN_OR_RETURN(const std::unique_ptr<NodesJob> nodes,
+                   OpenNodesJob(config, {loop, clock, events, board}));
   SystemResolver resolver;
   ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
   OperatorLogKeys operator_log(newest);
@@ -379,8 +400,9 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint, metrics);
   SayStarted(config, store.Describe(), cloud->Describe(), events);
-  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness, revocations},
-                 edges, servers);
+  RunUntilSignal(
+      {loop, audit, history, budgets, streams, events, *cloud, readiness, revocations, nodes.get()},
+      edges, servers);
   return absl::OkStatus();
 }
 
@@ -417,8 +439,12 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                                                             .trusts_mark = edges.trusts_mark}));
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
+  StandingBoard board;
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
+  if (config.kubernetes) {
+    metrics.AddSource([&board] { return KubernetesSamples(board.Get()); });
+  }
   AddLeadership(config, edges.margin, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
@@ -438,7 +464,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .metrics = metrics,
                   .server_metrics = server_metrics,
                   .endpoint = endpoint.get(),
-                  .events = events},
+                  .events = events,
+                  .board = board},
                  std::move(loaded));
 }
 

@@ -56,8 +56,13 @@ absl::StatusOr<std::optional<MarkKeys>> MarkKeysOf(const std::optional<OpenedSea
 absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const ServerConfig& all,
                                                            Enrollment::Edges edges) {
   const EnrollConfig& config = *all.enroll;
-  ASSIGN_OR_RETURN(const ClusterAccess access,
-                   InClusterAccess([](const char* name) { return std::getenv(name); }));
+  const auto access =
+      kubernetes::InClusterAccess([](const char* name) { return std::getenv(name); });
+  if (!access.ok()) {
+    return base::Annotate(access.status(),
+                          "enroll needs the cluster's API server; without one give agents "
+                          "certificates by other means (tls in place of enroll)");
+  }
   return Enrollment::Open({.address = config.address,
                            .files = config.files(),
                            .directory = config.directory,
@@ -68,7 +73,7 @@ absl::StatusOr<std::unique_ptr<Enrollment>> OpenEnrollment(const ServerConfig& a
                            .certificate_life = config.certificate_life,
                            .operators = config.operators,
                            .serves_operators = all.listen_operators != "off",
-                           .access = access},
+                           .access = *access},
                           std::move(edges));
 }
 

@@ -13,10 +13,10 @@
 #include "ipam-server/authority/authority_files.h"
 #include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/enroll/enroll_service.h"
-#include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/kubernetes_token_reviewer.h"
 #include "ipam-server/enroll/pausing_reviewer.h"
 #include "ipam-server/revocation/revocations.h"
+#include "lib/kubernetes/api.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
 #include "lib/rpc/credentials.h"
@@ -35,7 +35,7 @@ struct EnrollmentSettings {
   OperatorRules operators = {};
   // Whether operators have a port: only then is there a certificate of theirs to be published.
   bool serves_operators = false;
-  ClusterAccess access;
+  kubernetes::ClusterAccess access;
   // How often the own certificates and the published objects are looked at.
   absl::Duration look = absl::Minutes(1);
   // How often files are read again by connections; whole seconds.
@@ -83,7 +83,7 @@ class Enrollment {
   const std::unique_ptr<ClusterAuthority> authority_;
   const os::Clock& clock_;
   telemetry::Log& log_;
-  const KubernetesApi api_;
+  const kubernetes::Api api_;
   KubernetesTokenReviewer kubernetes_;
   const os::MonotonicClock uptime_;
   PausingReviewer reviewer_;

@@ -4,6 +4,7 @@
 #include "ipam-server/enroll/review_json.h"
 #include "lib/base/dns_name.h"
 #include "lib/base/status.h"
+#include "lib/kubernetes/answer.h"
 
 namespace spoke::ipam {
 namespace {
@@ -22,7 +23,7 @@ absl::StatusOr<TokenFacts> KubernetesTokenReviewer::Review(const std::string& to
   ASSIGN_OR_RETURN(const http::Response response,
                    api_.Call("POST", "/apis/authentication.k8s.io/v1/tokenreviews",
                              TokenReviewRequest(token, audience)));
-  RETURN_IF_ERROR(StatusOfAnswer(response, "review a token"));
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(response, "review a token"));
   return OrInternal(ParseTokenReview(response.body));
 }
 
@@ -35,7 +36,8 @@ absl::StatusOr<PodFacts> KubernetesTokenReviewer::ReadPod(const std::string& k8s
   ASSIGN_OR_RETURN(
       const http::Response response,
       api_.Call("GET", fmt::format("/api/v1/namespaces/{}/pods/{}", k8s_namespace, name)));
-  RETURN_IF_ERROR(StatusOfAnswer(response, fmt::format("pod {}/{}", k8s_namespace, name)));
+  RETURN_IF_ERROR(
+      kubernetes::StatusOfAnswer(response, fmt::format("pod {}/{}", k8s_namespace, name)));
   return OrInternal(ParsePod(response.body));
 }
 
@@ -45,7 +47,7 @@ absl::StatusOr<NodeFacts> KubernetesTokenReviewer::ReadNode(const std::string& n
   }
   ASSIGN_OR_RETURN(const http::Response response,
                    api_.Call("GET", fmt::format("/api/v1/nodes/{}", name)));
-  RETURN_IF_ERROR(StatusOfAnswer(response, fmt::format("node {}", name)));
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(response, fmt::format("node {}", name)));
   return OrInternal(ParseNode(response.body));
 }
 

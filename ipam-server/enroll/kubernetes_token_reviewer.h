@@ -2,15 +2,15 @@
 // (authentication.k8s.io) and to get pods in the agents' namespace.
 #pragma once
 
-#include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/token_reviewer.h"
+#include "lib/kubernetes/api.h"
 
 namespace spoke::ipam {
 
 class KubernetesTokenReviewer final : public TokenReviewer {
  public:
   // Borrows `api`.
-  explicit KubernetesTokenReviewer(const KubernetesApi& api) : api_(api) {}
+  explicit KubernetesTokenReviewer(const kubernetes::Api& api) : api_(api) {}
 
   absl::StatusOr<TokenFacts> Review(const std::string& token, const std::string& audience) override;
   absl::StatusOr<PodFacts> ReadPod(const std::string& k8s_namespace,
@@ -18,7 +18,7 @@ class KubernetesTokenReviewer final : public TokenReviewer {
   absl::StatusOr<NodeFacts> ReadNode(const std::string& name) override;
 
  private:
-  const KubernetesApi& api_;
+  const kubernetes::Api& api_;
 };
 
 }  // namespace spoke::ipam

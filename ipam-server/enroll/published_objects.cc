@@ -7,8 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "fmt/core.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
+#include "lib/kubernetes/answer.h"
 #include "lib/telemetry/scrape_request.h"
 
 namespace spoke::ipam {
@@ -34,31 +35,31 @@ json NewObject(const char* kind, const char* name) {
 }
 
 // Returns true if it was written.
-absl::StatusOr<bool> Put(const KubernetesApi& api, const ClusterObject& object) {
+absl::StatusOr<bool> Put(const kubernetes::Api& api, const ClusterObject& object) {
   const std::string path = object.path + "/" + object.name;
   ASSIGN_OR_RETURN(const http::Response found, api.Call("GET", path));
   if (found.status == 404) {
     ASSIGN_OR_RETURN(const http::Response made,
-                     api.Call("POST", object.path, PrintJson(object.wanted)));
-    RETURN_IF_ERROR(StatusOfAnswer(made, "create " + object.name));
+                     api.Call("POST", object.path, json_text::PrintJson(object.wanted)));
+    RETURN_IF_ERROR(kubernetes::StatusOfAnswer(made, "create " + object.name));
     return true;
   }
-  RETURN_IF_ERROR(StatusOfAnswer(found, "read " + object.name));
-  auto present = ParseJsonObject(found.body);
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(found, "read " + object.name));
+  auto present = json_text::ParseJsonObject(found.body);
   // The error leaves out the text, which may hold a key.
   if (!present.ok()) return absl::InternalError("read " + object.name + ": no JSON object");
-  const json* data = FindMember(*present, "data");
+  const json* data = json_text::FindMember(*present, "data");
   if (data != nullptr && *data == object.wanted["data"]) return false;
   // The object keeps its resourceVersion, so that nobody's change in between is lost.
   (*present)["data"] = object.wanted["data"];
-  ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, PrintJson(*present)));
-  RETURN_IF_ERROR(StatusOfAnswer(put, "replace " + object.name));
+  ASSIGN_OR_RETURN(const http::Response put, api.Call("PUT", path, json_text::PrintJson(*present)));
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(put, "replace " + object.name));
   return true;
 }
 
 }  // namespace
 
-absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
+absl::StatusOr<bool> Publish(const kubernetes::Api& api, const std::string& k8s_namespace,
                              const PublishedFiles& files) {
   const std::string base = fmt::format("/api/v1/namespaces/{}", k8s_namespace);
   ClusterObject authority{.path = base + "/configmaps",
@@ -94,32 +95,34 @@ absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_na
   return written;
 }
 
-absl::StatusOr<std::string> PublishedMetricsToken(const KubernetesApi& api,
+absl::StatusOr<std::string> PublishedMetricsToken(const kubernetes::Api& api,
                                                   const std::string& k8s_namespace) {
   ASSIGN_OR_RETURN(const http::Response found,
                    api.Call("GET", fmt::format("/api/v1/namespaces/{}/secrets/{}", k8s_namespace,
                                                kMetricsSecret)));
   if (found.status == 404) return "";
-  RETURN_IF_ERROR(StatusOfAnswer(found, fmt::format("read {}", kMetricsSecret)));
-  const auto secret = ParseJsonObject(found.body);
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(found, fmt::format("read {}", kMetricsSecret)));
+  const auto secret = json_text::ParseJsonObject(found.body);
   // The error leaves out the text, which holds a token.
   if (!secret.ok())
     return absl::InternalError(fmt::format("read {}: no JSON object", kMetricsSecret));
-  const json* data = FindMember(*secret, "data");
+  const json* data = json_text::FindMember(*secret, "data");
   std::string token;
-  if (data == nullptr || !absl::Base64Unescape(StringMember(*data, "token"), &token)) return "";
+  if (data == nullptr || !absl::Base64Unescape(json_text::StringMember(*data, "token"), &token))
+    return "";
   absl::StripAsciiWhitespace(&token);
   const bool is_one_line = std::all_of(
       token.begin(), token.end(), [](unsigned char byte) { return absl::ascii_isgraph(byte); });
   return is_one_line && token.size() >= telemetry::kMinTokenBytes ? token : "";
 }
 
-absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace) {
+absl::StatusOr<bool> HasOperatorSecret(const kubernetes::Api& api,
+                                       const std::string& k8s_namespace) {
   ASSIGN_OR_RETURN(const http::Response found,
                    api.Call("GET", fmt::format("/api/v1/namespaces/{}/secrets/{}", k8s_namespace,
                                                kOperatorSecret)));
   if (found.status == 404) return false;
-  RETURN_IF_ERROR(StatusOfAnswer(found, fmt::format("read {}", kOperatorSecret)));
+  RETURN_IF_ERROR(kubernetes::StatusOfAnswer(found, fmt::format("read {}", kOperatorSecret)));
   return true;
 }
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ipam-server/enroll/kubernetes_api.h"
+#include "lib/kubernetes/api.h"
 
 namespace spoke::ipam {
 
@@ -27,18 +27,19 @@ struct PublishedFiles {
 // Makes the three objects in `k8s_namespace` hold `files` and no other data: creates what is
 // missing and replaces what differs; labels and annotations of others stay. True: something was
 // written. Takes the rights to create configmaps and secrets, and to get and update these three.
-// Errors: as StatusOfAnswer() and KubernetesApi::Call(), of the first object that could not be
-// written; the others were tried too, unless nobody answers.
-absl::StatusOr<bool> Publish(const KubernetesApi& api, const std::string& k8s_namespace,
+// Errors: as kubernetes::StatusOfAnswer() and kubernetes::Api::Call(), of the first object that
+// could not be written; the others were tried too, unless nobody answers.
+absl::StatusOr<bool> Publish(const kubernetes::Api& api, const std::string& k8s_namespace,
                              const PublishedFiles& files);
 
 // Returns the token of the Secret for metrics; empty: there is none, or none that an endpoint for
-// metrics would take. Errors: as StatusOfAnswer() and KubernetesApi::Call().
-absl::StatusOr<std::string> PublishedMetricsToken(const KubernetesApi& api,
+// metrics would take. Errors: as kubernetes::StatusOfAnswer() and kubernetes::Api::Call().
+absl::StatusOr<std::string> PublishedMetricsToken(const kubernetes::Api& api,
                                                   const std::string& k8s_namespace);
 
 // Whether the operators' Secret is there, such as from a time when it was published. Errors: as
-// StatusOfAnswer() and KubernetesApi::Call().
-absl::StatusOr<bool> HasOperatorSecret(const KubernetesApi& api, const std::string& k8s_namespace);
+// kubernetes::StatusOfAnswer() and kubernetes::Api::Call().
+absl::StatusOr<bool> HasOperatorSecret(const kubernetes::Api& api,
+                                       const std::string& k8s_namespace);
 
 }  // namespace spoke::ipam

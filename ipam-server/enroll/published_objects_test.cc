@@ -21,7 +21,7 @@ constexpr const char* kTokenSecret = "/api/v1/namespaces/spoke-system/secrets/sp
 
 TEST(PublishedObjects, AreCreatedOnceAndReplacedWhenTheyDiffer) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   PublishedFiles files{"authority", "certificate", "key", "token"};
   EXPECT_TRUE(Publish(api, "spoke-system", files).value());
   EXPECT_EQ(server.Object(kConfigMap)["data"], (nlohmann::json{{"ca.pem", "authority"}}));
@@ -47,7 +47,7 @@ TEST(PublishedObjects, AreCreatedOnceAndReplacedWhenTheyDiffer) {
 
 TEST(PublishedObjects, OperatorsThatNobodyServesGetNoSecret) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   const PublishedFiles files{"authority", "", "", "token"};
   EXPECT_TRUE(Publish(api, "spoke-system", files).value());
   EXPECT_TRUE(server.Object(kSecret).is_null());
@@ -61,7 +61,7 @@ TEST(PublishedObjects, OperatorsThatNobodyServesGetNoSecret) {
 
 TEST(PublishedObjects, TheTokenForMetricsIsReadBackUnlessNoEndpointTakesIt) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   EXPECT_EQ(PublishedMetricsToken(api, "spoke-system").value(), "");
   const std::string token = "0123456789abcdef";
   ASSERT_TRUE(Publish(api, "spoke-system", {"authority", "", "", token}).ok());
@@ -85,7 +85,7 @@ TEST(PublishedObjects, TheTokenForMetricsIsReadBackUnlessNoEndpointTakesIt) {
 
 TEST(PublishedObjects, SayWhichRightIsMissing) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   server.FailWith(403, R"({"kind":"Status","message":"configmaps \"spoke-ca\" is forbidden"})");
   const auto refused = Publish(api, "spoke-system", {"a", "b", "c", "d"});
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status()));

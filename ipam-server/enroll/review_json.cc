@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "fmt/core.h"
 #include "ipam-server/enroll/node_identity.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam {
 namespace {
@@ -26,9 +26,9 @@ absl::Status Strange(std::string_view where, std::string_view what) {
 }
 
 absl::StatusOr<json> ParseKind(std::string_view text, std::string_view kind) {
-  auto parsed = ParseJsonObject(text);
+  auto parsed = json_text::ParseJsonObject(text);
   if (!parsed.ok()) return Strange(kind, "the API server's answer is no JSON object");
-  if (StringMember(*parsed, "kind") != kind) {
+  if (json_text::StringMember(*parsed, "kind") != kind) {
     return Strange(kind, "the API server's answer is of another kind");
   }
   return parsed;
@@ -36,14 +36,14 @@ absl::StatusOr<json> ParseKind(std::string_view text, std::string_view kind) {
 
 // An object that must be there.
 absl::StatusOr<const json*> ObjectIn(const json& object, const char* name) {
-  const json* member = FindMember(object, name);
+  const json* member = json_text::FindMember(object, name);
   if (member == nullptr || !member->is_object()) return Strange(name, "missing, or no object");
   return member;
 }
 
 // A text; empty where there is none.
 absl::StatusOr<std::string> TextIn(const json& object, const char* name) {
-  const json* member = FindMember(object, name);
+  const json* member = json_text::FindMember(object, name);
   if (member == nullptr) return "";
   if (!member->is_string()) return Strange(name, "no text");
   const auto& text = member->get_ref<const std::string&>();
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> TextIn(const json& object, const char* name) {
 
 absl::StatusOr<std::vector<std::string>> TextsIn(const json& object, const char* name) {
   std::vector<std::string> texts;
-  const json* member = FindMember(object, name);
+  const json* member = json_text::FindMember(object, name);
   if (member == nullptr) return texts;
   if (!member->is_array() || member->size() > kMaxItems) {
     return Strange(name, "no list, or too long");
@@ -77,7 +77,7 @@ absl::Status TakeUser(const json& status, TokenFacts& out) {
   ASSIGN_OR_RETURN(const json* user, ObjectIn(status, "user"));
   ASSIGN_OR_RETURN(out.user, TextIn(*user, "username"));
   ASSIGN_OR_RETURN(out.groups, TextsIn(*user, "groups"));
-  if (FindMember(*user, "extra") == nullptr) return absl::OkStatus();
+  if (json_text::FindMember(*user, "extra") == nullptr) return absl::OkStatus();
   ASSIGN_OR_RETURN(const json* extra, ObjectIn(*user, "extra"));
   ASSIGN_OR_RETURN(out.pod_name, OnlyTextIn(*extra, kPodName));
   ASSIGN_OR_RETURN(out.pod_uid, OnlyTextIn(*extra, kPodUid));
@@ -93,7 +93,7 @@ bool IsPlain(std::string_view text, std::string_view others) {
 }
 
 absl::Status TakeLabels(const json& metadata, NodeFacts& out) {
-  const json* labels = FindMember(metadata, "labels");
+  const json* labels = json_text::FindMember(metadata, "labels");
   if (labels == nullptr || labels->is_null()) return absl::OkStatus();
   if (!labels->is_object()) return Strange("labels", "no object");
   size_t bytes = 0;
@@ -113,21 +113,21 @@ absl::Status TakeLabels(const json& metadata, NodeFacts& out) {
 }  // namespace
 
 std::string TokenReviewRequest(std::string_view token, std::string_view audience) {
-  return PrintJson({{"apiVersion", "authentication.k8s.io/v1"},
-                    {"kind", "TokenReview"},
-                    {"spec", {{"token", token}, {"audiences", {audience}}}}});
+  return json_text::PrintJson({{"apiVersion", "authentication.k8s.io/v1"},
+                               {"kind", "TokenReview"},
+                               {"spec", {{"token", token}, {"audiences", {audience}}}}});
 }
 
 absl::StatusOr<TokenFacts> ParseTokenReview(std::string_view text) {
   ASSIGN_OR_RETURN(const json review, ParseKind(text, "TokenReview"));
   ASSIGN_OR_RETURN(const json* status, ObjectIn(review, "status"));
   TokenFacts out;
-  if (const json* good = FindMember(*status, "authenticated"); good != nullptr) {
+  if (const json* good = json_text::FindMember(*status, "authenticated"); good != nullptr) {
     if (!good->is_boolean()) return Strange("authenticated", "neither true nor false");
     out.authenticated = good->get<bool>();
   }
   ASSIGN_OR_RETURN(const std::string error, TextIn(*status, "error"));
-  out.error = Excerpt(error);
+  out.error = json_text::Excerpt(error);
   if (!out.authenticated) return out;
   ASSIGN_OR_RETURN(out.audiences, TextsIn(*status, "audiences"));
   RETURN_IF_ERROR(TakeUser(*status, out));

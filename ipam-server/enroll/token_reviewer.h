@@ -10,7 +10,7 @@
 
 namespace spoke::ipam {
 
-// Thread-safe; calls may block for KubernetesApi::kPatience.
+// Thread-safe; calls may block for kubernetes::Api::kPatience.
 //
 // Errors of all: kUnavailable, kDeadlineExceeded (nobody could be asked; later),
 // kFailedPrecondition (we may not ask; an operator has to let us), kInternal (an answer that is

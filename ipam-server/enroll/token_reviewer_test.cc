@@ -41,7 +41,7 @@ class OverHttp final : public ReviewedCluster {
 
  private:
   FakeApiServer server_;
-  const KubernetesApi api_{server_.access()};
+  const kubernetes::Api api_{server_.access()};
   KubernetesTokenReviewer reviewer_{api_};
 };
 
@@ -68,7 +68,7 @@ class SilentReviewer final : public TokenReviewer {
  private:
   absl::Status Wait() {
     ++asked_;
-    uptime_.Advance(KubernetesApi::kPatience);
+    uptime_.Advance(kubernetes::Api::kPatience);
     return absl::DeadlineExceededError("no answer");
   }
 
@@ -95,7 +95,7 @@ TEST(PausingReviewer, AnOutageHoldsOneUpAndNotAllWhoShowTokens) {
 
 TEST(KubernetesApi, ReadsItsTokenForEachCall) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   KubernetesTokenReviewer reviewer(api);
   EXPECT_TRUE(reviewer.Review("a", "b").ok());
   server.SetToken("an old one");
@@ -105,13 +105,13 @@ TEST(KubernetesApi, ReadsItsTokenForEachCall) {
               HasSubstr("review a token: the API server answers 401: Unauthorized"));
   server.SetToken(FakeApiServer::kOwnToken);
   EXPECT_TRUE(reviewer.Review("a", "b").ok());
-  ClusterAccess access = server.access();
+  kubernetes::ClusterAccess access = server.access();
   access.token_file = "/nowhere/token";
-  EXPECT_TRUE(absl::IsFailedPrecondition(KubernetesApi(access).Call("GET", "/version").status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(kubernetes::Api(access).Call("GET", "/version").status()));
 }
 
 TEST(KubernetesApi, SaysThatNobodyAnswers) {
-  ClusterAccess access;
+  kubernetes::ClusterAccess access;
   {
     const FakeApiServer server;
     access = server.access();
@@ -119,14 +119,14 @@ TEST(KubernetesApi, SaysThatNobodyAnswers) {
   const testing_support::TempDir dir;
   access.token_file = dir.File("token");
   ASSERT_TRUE(os::WriteFileAtomic(access.token_file, "t", os::Durability::kVisible).ok());
-  const auto none = KubernetesApi(access).Call("GET", "/version");
+  const auto none = kubernetes::Api(access).Call("GET", "/version");
   EXPECT_TRUE(absl::IsUnavailable(none.status())) << none.status();
   EXPECT_THAT(std::string(none.status().message()), HasSubstr("the cluster's API server"));
 }
 
 TEST(KubernetesApi, AnAnswerThatIsNoneIsNotTheAskersMistake) {
   FakeApiServer server;
-  const KubernetesApi api(server.access());
+  const kubernetes::Api api(server.access());
   KubernetesTokenReviewer reviewer(api);
   server.FailWith(200, "<html>a proxy's page with the token secret-1</html>");
   const auto review = reviewer.Review("secret-1", "b");
@@ -134,28 +134,6 @@ TEST(KubernetesApi, AnAnswerThatIsNoneIsNotTheAskersMistake) {
   EXPECT_THAT(std::string(review.status().message()), testing::Not(HasSubstr("secret-1")));
   server.FailWith(418, "teapot");
   EXPECT_TRUE(absl::IsInternal(reviewer.ReadPod("a", "b").status()));
-}
-
-TEST(InClusterAccess, IsWhatKubernetesGivesAPod) {
-  const testing_support::TempDir dir;
-  const auto in_pod = [](const char* name) -> const char* {
-    return std::string_view(name) == "KUBERNETES_SERVICE_HOST" ? "fd00::1" : "6443";
-  };
-  const auto without = InClusterAccess(in_pod, dir.path());
-  EXPECT_TRUE(absl::IsFailedPrecondition(without.status()));
-  EXPECT_THAT(std::string(without.status().message()), HasSubstr("automountServiceAccountToken"));
-  for (const auto& [name, text] : std::map<std::string, std::string>{
-           {"ca.crt", "pem"}, {"token", "t"}, {"namespace", "spoke-system\n"}}) {
-    ASSERT_TRUE(os::WriteFileAtomic(dir.File(name), text, os::Durability::kVisible).ok());
-  }
-  const auto access = InClusterAccess(in_pod, dir.path());
-  ASSERT_TRUE(access.ok()) << access.status();
-  EXPECT_EQ(access->url, "https://[fd00::1]:6443");
-  EXPECT_EQ(access->token_file, dir.File("token"));
-  EXPECT_EQ(access->k8s_namespace, "spoke-system");
-  const auto outside = InClusterAccess([](const char*) { return nullptr; }, dir.path());
-  EXPECT_TRUE(absl::IsFailedPrecondition(outside.status()));
-  EXPECT_THAT(std::string(outside.status().message()), HasSubstr("tls in place of enroll"));
 }
 
 }  // namespace

@@ -144,6 +144,10 @@ class FleetLoop {
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: as PostAskTraces().
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
+  // Lists `text` among the problems, in place of the one before of that topic; empty: it is over.
+  void PostProblem(std::string topic, std::string text) {
+    edges_.mailbox.Post(OperatorEvent(ProblemEvent{std::move(topic), std::move(text)}));
+  }
 
   // Serves until Stop().
   void Run();
@@ -193,6 +197,7 @@ class FleetLoop {
   void Handle(AskProbeEvent event, Batch& batch);
   void Handle(PolicyTrialEvent event, Batch& batch);
   void Handle(AskTrialEvent event, Batch& batch);
+  void Handle(const ProblemEvent& event, Batch& /*batch*/) { SetProblem(event.topic, event.text); }
   // Returns the session of that node. Errors: kNotFound, kFailedPrecondition (it is away).
   absl::StatusOr<Session*> SessionToAsk(const std::string& node);
   void Handle(AskInventoriesEvent event, Batch& batch);

@@ -130,7 +130,13 @@ struct AskTrialEvent {
   std::shared_ptr<const Bundle> policy;
   TrialDone done;
 };
-using OperatorEvent = std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent, AskTrialEvent>;
+// What another part of the server has to tell operators, in place of what it told before.
+struct ProblemEvent {
+  std::string topic;
+  std::string text;  // Empty: it is over.
+};
+using OperatorEvent =
+    std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent, AskTrialEvent, ProblemEvent>;
 
 // How much there is to do for an event, in units of very roughly five microseconds: so many for the
 // message and for the record that it changes, and some for each address that it is about.

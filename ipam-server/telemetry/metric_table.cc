@@ -3,6 +3,7 @@
 
 #include "ipam-server/audit/audit.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/node_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 
@@ -174,7 +175,8 @@ std::vector<MetricSpec> ServingMetricSpecs() {
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
-                    BudgetMetricSpecs(), ServingMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
+                    BudgetMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
+                    telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -47,6 +48,8 @@ class CurlCall {
   absl::Status Prepare(const CurlOptions& options, absl::Duration timeout);
   // Returns what the call came to; takes the response out.
   absl::StatusOr<Response> Finish(CURLcode code);
+  // Takes out what has arrived of a streamed body; nullopt: nothing, or it is not streamed.
+  std::optional<Response> TakePart();
   // Returns when to give the call up unless the whole request has left; the latest time: it has, or
   // may take as long as it likes.
   SteadyClock::time_point LeaveBy() const;
@@ -62,6 +65,7 @@ class CurlCall {
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
   absl::Status PrepareHeaders();
   void PrepareMethod();
+  void PrepareStall(const CurlOptions& options);
   void PrepareTls(const CurlOptions& options);
   void PrepareProxy(const CurlOptions& options);
   absl::Status ErrorOf(CURLcode code) const;
@@ -188,17 +192,15 @@ absl::Status CurlCall::Prepare(const CurlOptions& options, absl::Duration timeou
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
-  curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
+  // What compresses a stream may keep its parts back until there are more.
+  if (!request_.streamed) curl_easy_setopt(handle, CURLOPT_ACCEPT_ENCODING, "gzip");
   curl_easy_setopt(handle, CURLOPT_USERAGENT, options.user_agent.c_str());
   curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
   // A resolver that hangs must not hold up the end of the program.
   curl_easy_setopt(handle, CURLOPT_QUICK_EXIT, 1L);
   curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, Milliseconds(timeout));
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, Milliseconds(options.connect_timeout));
-  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(
-      handle, CURLOPT_LOW_SPEED_TIME,
-      static_cast<long>(std::max<int64_t>(1, absl::ToInt64Seconds(options.stall_timeout))));
+  PrepareStall(options);
   curl_easy_setopt(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, &CurlCall::OnHeader);
   curl_easy_setopt(handle, CURLOPT_HEADERDATA, this);
@@ -208,6 +210,21 @@ absl::Status CurlCall::Prepare(const CurlOptions& options, absl::Duration timeou
   PrepareTls(options);
   PrepareProxy(options);
   return PrepareHeaders();
+}
+
+// What is streamed may be silent for long, so that the kernel has to find out whether the other
+// side is still there.
+void CurlCall::PrepareStall(const CurlOptions& options) {
+  CURL* handle = handle_.get();
+  if (request_.streamed) {
+    curl_easy_setopt(handle, CURLOPT_TCP_KEEPIDLE, 20L);
+    curl_easy_setopt(handle, CURLOPT_TCP_KEEPINTVL, 10L);
+    return;
+  }
+  curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt(
+      handle, CURLOPT_LOW_SPEED_TIME,
+      static_cast<long>(std::max<int64_t>(1, absl::ToInt64Seconds(options.stall_timeout))));
 }
 
 absl::Status CurlCall::PrepareHeaders() {
@@ -305,6 +322,17 @@ absl::StatusOr<Response> CurlCall::Finish(CURLcode code) {
   curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
   response_.status = static_cast<int>(status);
   return std::move(response_);
+}
+
+std::optional<Response> CurlCall::TakePart() {
+  constexpr long kOk = 200;
+  if (!request_.streamed || response_.body.empty()) return std::nullopt;
+  long status = 0;
+  curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
+  if (status != kOk) return std::nullopt;
+  return Response{.status = static_cast<int>(status),
+                  .headers = response_.headers,
+                  .body = std::exchange(response_.body, std::string())};
 }
 
 absl::Status CurlCall::ErrorOf(CURLcode code) const {
@@ -465,6 +493,11 @@ class CurlTransport::Impl {
   void Perform() {
     int running = 0;
     curl_multi_perform(multi_.get(), &running);
+    for (const auto& [handle, call] : running_) {
+      if (auto part = call->TakePart()) {
+        completed_.push_back({call->id(), *std::move(part), /*more=*/true});
+      }
+    }
     int left = 0;
     while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
       if (message->msg != CURLMSG_DONE) continue;

@@ -323,6 +323,37 @@ TEST(CurlTransport, GivesUpOnAnAnswerThatStalls) {
   EXPECT_EQ(CodeOf(response), "DEADLINE_EXCEEDED") << response.status();
 }
 
+TEST(CurlTransport, GivesAStreamedBodyInPartsAndOtherStatusesWhole) {
+  absl::Notification first_seen;
+  RawServer server([&](int connection) {
+    Say(connection, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\none\n\r\n");
+    EXPECT_TRUE(first_seen.WaitForNotificationWithTimeout(kPatience));
+    Say(connection, "4\r\ntwo\n\r\n0\r\n\r\n");
+  });
+  CurlTransport transport(CurlOptions{});
+  transport.Send(1, {.url = server.Url(), .streamed = true}, kPatience);
+  std::string body;
+  for (bool more = true; more;) {
+    for (const Completion& completion : transport.Wait(kPatience)) {
+      ASSERT_TRUE(completion.response.ok()) << completion.response.status();
+      EXPECT_EQ(completion.response->status, 200);
+      body += completion.response->body;
+      more = completion.more;
+    }
+    if (body == "one\n" && !first_seen.HasBeenNotified()) first_seen.Notify();
+  }
+  EXPECT_EQ(body, "one\ntwo\n");
+  RawServer gone([](int connection) {
+    Say(connection, "HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\ngone");
+  });
+  transport.Send(2, {.url = gone.Url(), .streamed = true}, kPatience);
+  const auto completed = transport.Wait(kPatience);
+  ASSERT_EQ(completed.size(), 1U);
+  EXPECT_FALSE(completed[0].more);
+  EXPECT_EQ(completed[0].response->status, 410);
+  EXPECT_EQ(completed[0].response->body, "gone");
+}
+
 TEST(CurlTransport, WhatCannotLeaveInItsTimeIsGivenUpAndNotSent) {
   absl::Notification over;
   RawServer busy([&](int /*connection*/) { over.WaitForNotification(); });

@@ -49,6 +49,8 @@ struct Request {
   // The time in which it has to leave in full, from when it is handed over to be sent. What has not
   // left by then is given up; the answer may take longer.
   absl::Duration send_within = absl::InfiniteDuration();
+  // The body of a 200 is given in parts as they arrive (Completion::more), however long that takes.
+  bool streamed = false;
 
   bool operator==(const Request&) const = default;
 };

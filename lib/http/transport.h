@@ -22,6 +22,9 @@ struct Completion {
   // kResourceExhausted: the answer is larger than allowed, or too many calls wait already.
   // kInvalidArgument: no request that could be sent.
   absl::StatusOr<Response> response;
+  // The response has a part of the body of a streamed call, which goes on. The last completion of
+  // the call, an error too, has false here and the rest of the body.
+  bool more = false;
 };
 
 // The interface. Not thread-safe except for Wake(): one thread owns it.

@@ -16,8 +16,8 @@
 #include "ipam-server/cloud/azure/resources/operation.h"
 #include "ipam-server/cloud/azure/resources/throttle_headers.h"
 #include "ipam-server/cloud/azure/token_request.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/check.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -48,7 +48,7 @@ void ReadInstance(std::string_view text) {
 }
 
 void ReadNic(std::string_view text) {
-  const auto document = ParseJson(text);
+  const auto document = json_text::ParseJson(text);
   if (!document.ok()) return;
   const auto nic = DecodeNic(*document);
   if (!nic.ok()) return;

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 
@@ -19,8 +19,8 @@ absl::StatusOr<Endpoints> EndpointsOf(std::string_view cloud) {
     return Endpoints{.resource_manager = "https://management.chinacloudapi.cn",
                      .authority = "https://login.chinacloudapi.cn"};
   }
-  return absl::InvalidArgumentError(
-      fmt::format("\"{}\" is no cloud of Azure: public, usgovernment or china", Excerpt(cloud)));
+  return absl::InvalidArgumentError(fmt::format(
+      "\"{}\" is no cloud of Azure: public, usgovernment or china", json_text::Excerpt(cloud)));
 }
 
 }  // namespace spoke::ipam::azure

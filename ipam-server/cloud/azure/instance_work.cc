@@ -6,9 +6,9 @@
 #include "absl/strings/match.h"
 #include "ipam-server/cloud/azure/resources/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/backoff.h"
 #include "lib/base/check.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -286,7 +286,7 @@ void InstanceWork::OnResponse(const http::Response& response, const WorkContext&
 // --- Reading the NIC.
 
 void InstanceWork::OnVm(const http::Response& response, const WorkContext& context) {
-  const auto body = ParseJsonObject(response.body);
+  const auto body = json_text::ParseJsonObject(response.body);
   auto vm = body.ok() ? DecodeFlexibleVm(*body) : body.status();
   if (!vm.ok()) {
     Retry(vm.status(), context);

@@ -6,9 +6,9 @@
 #include "fmt/format.h"
 #include "ipam-server/cloud/azure/instance_work.h"
 #include "ipam-server/cloud/azure/resources/operation.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/backoff.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -47,7 +47,7 @@ void InstanceWork::OnLost(const absl::Status& status, const WorkContext& context
 void InstanceWork::OnModelResponse(const http::Response& response, const WorkContext& context) {
   std::string state;
   if (is_flexible()) {
-    auto body = ParseJsonObject(response.body);
+    auto body = json_text::ParseJsonObject(response.body);
     auto nic = ReadWhole(body.ok() ? DecodeNic(response) : body.status());
     if (!nic.ok()) return Retry(nic.status(), context);
     if (nic->mac != request_.nic_mac) {

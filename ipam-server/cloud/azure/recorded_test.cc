@@ -12,7 +12,7 @@
 #include "ipam-server/cloud/azure/resources/operation.h"
 #include "ipam-server/cloud/azure/resources/throttle_headers.h"
 #include "ipam-server/cloud/azure/token_request.h"
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 #include "lib/os/file.h"
 
 namespace spoke::ipam::azure {
@@ -26,7 +26,7 @@ constexpr std::string_view kArm = "https://management.azure.com";
 json Load(const std::string& name) {
   const auto text = os::ReadFile(kFolder + name);
   EXPECT_TRUE(text.ok()) << text.status();
-  auto document = text.ok() ? ParseJson(*text) : json();
+  auto document = text.ok() ? json_text::ParseJson(*text) : json();
   EXPECT_TRUE(document.ok()) << name << document.status();
   return document.ok() ? *std::move(document) : json();
 }

@@ -8,8 +8,8 @@
 #include "ipam-server/cloud/azure/instance_work.h"
 #include "ipam-server/cloud/azure/resources/list_page.h"
 #include "ipam-server/cloud/azure/scale_set.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -90,7 +90,7 @@ absl::Status Sweep::OnScaleSet(std::string_view body) {
 }
 
 absl::Status Sweep::OnVm(const nlohmann::json& item) {
-  ASSIGN_OR_RETURN(const ResourceId id, ResourceId::Parse(StringMember(item, "id")));
+  ASSIGN_OR_RETURN(const ResourceId id, ResourceId::Parse(json_text::StringMember(item, "id")));
   vms_.insert(id.text());
   return absl::OkStatus();
 }

@@ -11,8 +11,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -50,7 +50,7 @@ http::Request ManagedRequest(const Identity& identity, const Endpoints& endpoint
 
 // A number, or a text of one: the metadata service writes all values as text.
 std::optional<int64_t> NumberMember(const json& object, std::string_view name) {
-  const json* member = FindMember(object, name);
+  const json* member = json_text::FindMember(object, name);
   if (member == nullptr) return std::nullopt;
   if (member->is_number_integer()) {
     constexpr uint64_t kMax = uint64_t{1} << 62U;
@@ -61,7 +61,7 @@ std::optional<int64_t> NumberMember(const json& object, std::string_view name) {
     return *member->get_ptr<const json::number_integer_t*>();
   }
   int64_t number = 0;
-  if (!absl::SimpleAtoi(StringMember(object, name), &number)) return std::nullopt;
+  if (!absl::SimpleAtoi(json_text::StringMember(object, name), &number)) return std::nullopt;
   return number;
 }
 
@@ -92,18 +92,19 @@ std::optional<absl::Duration> LifetimeOf(const json& body, const http::Response&
 }  // namespace
 
 std::string Describe(const Identity& identity) {
-  const std::string client = fmt::format("client id {}", Excerpt(identity.client_id));
+  const std::string client = fmt::format("client id {}", json_text::Excerpt(identity.client_id));
   switch (identity.kind) {
     case Identity::Kind::kManaged:
       return identity.client_id.empty() ? std::string("the machine's own managed identity")
                                         : fmt::format("the managed identity with {}", client);
     case Identity::Kind::kWorkload:
       return fmt::format("the workload identity with {} of tenant {}", client,
-                         Excerpt(identity.tenant));
+                         json_text::Excerpt(identity.tenant));
     case Identity::Kind::kClientSecret:
       break;
   }
-  return fmt::format("the application with {} of tenant {}", client, Excerpt(identity.tenant));
+  return fmt::format("the application with {} of tenant {}", client,
+                     json_text::Excerpt(identity.tenant));
 }
 
 absl::StatusOr<http::Request> BuildTokenRequest(const Identity& identity,
@@ -140,17 +141,17 @@ absl::StatusOr<http::Request> BuildTokenRequest(const Identity& identity,
 
 absl::StatusOr<Token> DecodeToken(const http::Response& response, absl::Time now) {
   // The error leaves out the parser's words: they quote what may hold a token.
-  const auto body = ParseJsonObject(response.body);
+  const auto body = json_text::ParseJsonObject(response.body);
   if (!body.ok()) return absl::InvalidArgumentError("the answer is no JSON object");
   Token token;
-  token.text = StringMember(*body, "access_token");
+  token.text = json_text::StringMember(*body, "access_token");
   if (token.text.empty() || token.text.size() > kMaxTokenLength || !IsVisible(token.text)) {
     return absl::InvalidArgumentError("the answer holds no token that could be sent");
   }
-  const std::string type = StringMember(*body, "token_type");
+  const std::string type = json_text::StringMember(*body, "token_type");
   if (!type.empty() && !absl::EqualsIgnoreCase(type, "Bearer")) {
     return absl::InvalidArgumentError(
-        fmt::format("the token is of type \"{}\", not Bearer", Excerpt(type)));
+        fmt::format("the token is of type \"{}\", not Bearer", json_text::Excerpt(type)));
   }
   const auto lifetime = LifetimeOf(*body, response, now);
   if (!lifetime) return absl::InvalidArgumentError("the token does not say how long it lives");
@@ -162,12 +163,12 @@ absl::StatusOr<Token> DecodeToken(const http::Response& response, absl::Time now
 
 std::string DescribeTokenError(const http::Response& response) {
   std::string text = fmt::format("HTTP {}", response.status);
-  const auto body = ParseJsonObject(response.body);
+  const auto body = json_text::ParseJsonObject(response.body);
   if (!body.ok()) return text;
-  const std::string error = StringMember(*body, "error");
-  const std::string description = StringMember(*body, "error_description");
-  if (!error.empty()) text += fmt::format(", {}", Excerpt(error));
-  if (!description.empty()) text += fmt::format(": {}", Excerpt(description));
+  const std::string error = json_text::StringMember(*body, "error");
+  const std::string description = json_text::StringMember(*body, "error_description");
+  if (!error.empty()) text += fmt::format(", {}", json_text::Excerpt(error));
+  if (!description.empty()) text += fmt::format(": {}", json_text::Excerpt(description));
   return text;
 }
 

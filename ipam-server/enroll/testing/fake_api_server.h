@@ -14,8 +14,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
-#include "ipam-server/enroll/kubernetes_api.h"
 #include "ipam-server/enroll/testing/fake_token_reviewer.h"
+#include "lib/kubernetes/api.h"
 #include "lib/os/file.h"
 #include "tests/support/temp_dir.h"
 
@@ -62,7 +62,7 @@ class FakeApiServer {
 
   // The cluster whose tokens, pods and nodes it serves.
   FakeTokenReviewer& cluster() { return cluster_; }
-  ClusterAccess access() const {
+  kubernetes::ClusterAccess access() const {
     return {.url = fmt::format("http://127.0.0.1:{}", port_),
             .ca_file = "",
             .token_file = dir_.File("token"),

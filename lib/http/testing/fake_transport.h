@@ -25,8 +25,8 @@ class FakeTransport : public Transport {
   }
   void Wake() override {}
 
-  void Complete(uint64_t id, absl::StatusOr<Response> response) {
-    completed_.push_back({id, std::move(response)});
+  void Complete(uint64_t id, absl::StatusOr<Response> response, bool more = false) {
+    completed_.push_back({id, std::move(response), more});
   }
   // All that was ever sent, in order.
   const std::vector<std::pair<uint64_t, Request>>& sent() const { return sent_; }

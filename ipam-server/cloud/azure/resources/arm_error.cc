@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -195,11 +195,12 @@ void Collect(const json& error, int nesting, bool first, ArmError& into);
 void CollectText(const std::string& text, int nesting, ArmError& into) {
   const absl::string_view trimmed = absl::StripLeadingAsciiWhitespace(text);
   if (!absl::StartsWith(trimmed, "{")) return;
-  const auto inner = ParseJsonObject(text);
+  const auto inner = json_text::ParseJsonObject(text);
   if (!inner.ok()) return;
-  if (const json* nested = FindMember(*inner, "error"); nested != nullptr) {
+  if (const json* nested = json_text::FindMember(*inner, "error"); nested != nullptr) {
     Collect(*nested, nesting + 1, false, into);
-  } else if (const std::string group = StringMember(*inner, "operationGroup"); !group.empty()) {
+  } else if (const std::string group = json_text::StringMember(*inner, "operationGroup");
+             !group.empty()) {
     into.limit = group;
   } else {
     Collect(*inner, nesting + 1, false, into);
@@ -209,9 +210,9 @@ void CollectText(const std::string& text, int nesting, ArmError& into) {
 // NOLINTNEXTLINE(misc-no-recursion): bounded by kMaxNesting.
 void Collect(const json& error, int nesting, bool first, ArmError& into) {
   if (nesting > kMaxNesting || into.details.size() >= kMaxDetails) return;
-  const std::string code = StringMember(error, "code");
-  const std::string message = StringMember(error, "message");
-  const std::string target = StringMember(error, "target");
+  const std::string code = json_text::StringMember(error, "code");
+  const std::string message = json_text::StringMember(error, "message");
+  const std::string target = json_text::StringMember(error, "target");
   if (first) {
     into.code = code;
     into.message = message;
@@ -223,19 +224,20 @@ void Collect(const json& error, int nesting, bool first, ArmError& into) {
     if (into.limit.empty() && code == "TooManyRequests") into.limit = target;
   }
   CollectText(message, nesting, into);
-  if (const json* details = FindMember(error, "details"); details && details->is_array()) {
+  if (const json* details = json_text::FindMember(error, "details");
+      details && details->is_array()) {
     for (const json& detail : *details) Collect(detail, nesting + 1, false, into);
   }
-  if (const json* inner = FindMember(error, "innererror"))
+  if (const json* inner = json_text::FindMember(error, "innererror"))
     Collect(*inner, nesting + 1, false, into);
 }
 
 // The object with `code` and `message`: ARM puts it into "error", parts of Compute do not.
 void CollectBody(const json& body, ArmError& into) {
-  const json* error = FindMember(body, "error");
+  const json* error = json_text::FindMember(body, "error");
   if (error != nullptr && error->is_string()) {
-    into.code = StringMember(body, "error");
-    into.message = StringMember(body, "error_description");
+    into.code = json_text::StringMember(body, "error");
+    into.message = json_text::StringMember(body, "error_description");
     return;
   }
   Collect(error != nullptr ? *error : body, 0, true, into);
@@ -254,9 +256,10 @@ ArmError DecodeArmError(const http::Response& response, absl::Time now) {
   error.request_id = std::string(response.headers.Find("x-ms-request-id").value_or(""));
   error.retry_after = http::RetryAfter(response.headers, now);
   // Gateways answer with pages of their own under any content type, so the body alone tells.
-  const auto body = ParseJsonObject(response.body);
+  const auto body = json_text::ParseJsonObject(response.body);
   if (body.ok()) CollectBody(*body, error);
-  if (error.code.empty() && error.message.empty()) error.message = Excerpt(response.body);
+  if (error.code.empty() && error.message.empty())
+    error.message = json_text::Excerpt(response.body);
   Finish(error);
   return error;
 }
@@ -314,17 +317,19 @@ std::string_view ToString(ErrorKind kind) {
 
 std::string Describe(const ArmError& error) {
   const size_t most = error.kind == ErrorKind::kForbidden ? kMostOfForbidden : kMostOfText;
-  std::string text = error.code.empty() ? std::string("an error") : Excerpt(error.code);
-  if (!error.details.empty()) text += fmt::format(" ({})", Excerpt(error.details.back()));
-  if (!error.message.empty()) text += fmt::format(": {}", Excerpt(error.message, most));
+  std::string text = error.code.empty() ? std::string("an error") : json_text::Excerpt(error.code);
+  if (!error.details.empty())
+    text += fmt::format(" ({})", json_text::Excerpt(error.details.back()));
+  if (!error.message.empty()) text += fmt::format(": {}", json_text::Excerpt(error.message, most));
   if (!error.detail_message.empty()) {
-    text += fmt::format(" {}", Excerpt(error.detail_message, most));
+    text += fmt::format(" {}", json_text::Excerpt(error.detail_message, most));
   }
-  if (!error.target.empty()) text += fmt::format(" [{}]", Excerpt(error.target));
+  if (!error.target.empty()) text += fmt::format(" [{}]", json_text::Excerpt(error.target));
   std::string origin;
   if (error.status != 0) origin = fmt::format("HTTP {}", error.status);
   if (!error.request_id.empty()) {
-    origin += fmt::format("{}request {}", origin.empty() ? "" : ", ", Excerpt(error.request_id));
+    origin += fmt::format("{}request {}", origin.empty() ? "" : ", ",
+                          json_text::Excerpt(error.request_id));
   }
   return origin.empty() ? text : fmt::format("{} ({})", text, origin);
 }

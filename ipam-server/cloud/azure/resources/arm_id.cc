@@ -7,7 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -101,7 +101,7 @@ std::string OriginOf(std::string_view url) {
 absl::StatusOr<ResourceId> ResourceId::Parse(std::string_view text) {
   const auto refuse = [text](std::string_view why) {
     return absl::InvalidArgumentError(
-        fmt::format("no Azure resource id: \"{}\": {}", Excerpt(text), why));
+        fmt::format("no Azure resource id: \"{}\": {}", json_text::Excerpt(text), why));
   };
   if (text.size() > kMaxIdLength) return refuse("too long");
   if (!text.empty() && text.back() == '/') text.remove_suffix(1);
@@ -198,7 +198,8 @@ absl::StatusOr<std::string> FollowUrl(std::string_view resource_manager, std::st
   });
   const std::string origin = clean ? OriginOf(url) : std::string();
   if (origin.empty()) {
-    return absl::InvalidArgumentError(fmt::format("no URL to follow: \"{}\"", Excerpt(url)));
+    return absl::InvalidArgumentError(
+        fmt::format("no URL to follow: \"{}\"", json_text::Excerpt(url)));
   }
   if (origin != OriginOf(resource_manager)) {
     return absl::PermissionDeniedError(fmt::format(

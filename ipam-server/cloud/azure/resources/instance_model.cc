@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -20,38 +20,39 @@ absl::Status Malformed(std::string_view what) {
 
 absl::StatusOr<ModelConfiguration> DecodeConfiguration(const json& entry) {
   ModelConfiguration configuration;
-  configuration.name = StringMember(entry, "name");
-  const json* properties = FindMember(entry, "properties");
+  configuration.name = json_text::StringMember(entry, "name");
+  const json* properties = json_text::FindMember(entry, "properties");
   if (configuration.name.empty() || properties == nullptr || !properties->is_object()) {
     return Malformed("an IP configuration has no name or no properties");
   }
-  configuration.primary = BoolMember(*properties, "primary").value_or(false);
-  if (SameName(StringMember(*properties, "privateIPAddressVersion"), "IPv6")) {
+  configuration.primary = json_text::BoolMember(*properties, "primary").value_or(false);
+  if (SameName(json_text::StringMember(*properties, "privateIPAddressVersion"), "IPv6")) {
     configuration.family = ip::Family::kV6;
     configuration.prefix_length = 128;
   }
-  if (const auto length = IntMember(*properties, "privateIPAddressPrefixLength")) {
+  if (const auto length = json_text::IntMember(*properties, "privateIPAddressPrefixLength")) {
     if (*length < 1 || *length > configuration.prefix_length) {
-      return Malformed(
-          fmt::format("IP configuration \"{}\" has /{}", Excerpt(configuration.name), *length));
+      return Malformed(fmt::format("IP configuration \"{}\" has /{}",
+                                   json_text::Excerpt(configuration.name), *length));
     }
     configuration.prefix_length = *length;
   }
-  if (const json* subnet = FindMember(*properties, "subnet")) {
-    configuration.subnet = absl::AsciiStrToLower(StringMember(*subnet, "id"));
+  if (const json* subnet = json_text::FindMember(*properties, "subnet")) {
+    configuration.subnet = absl::AsciiStrToLower(json_text::StringMember(*subnet, "id"));
   }
   return configuration;
 }
 
 absl::StatusOr<ModelNic> DecodeNicConfiguration(const json& entry) {
   ModelNic nic;
-  nic.name = StringMember(entry, "name");
-  const json* properties = FindMember(entry, "properties");
-  const json* list = properties == nullptr ? nullptr : FindMember(*properties, "ipConfigurations");
+  nic.name = json_text::StringMember(entry, "name");
+  const json* properties = json_text::FindMember(entry, "properties");
+  const json* list =
+      properties == nullptr ? nullptr : json_text::FindMember(*properties, "ipConfigurations");
   if (nic.name.empty() || list == nullptr || !list->is_array()) {
     return Malformed("a NIC has no name or no list of IP configurations");
   }
-  nic.primary = BoolMember(*properties, "primary").value_or(false);
+  nic.primary = json_text::BoolMember(*properties, "primary").value_or(false);
   for (const json& item : *list) {
     ASSIGN_OR_RETURN(ModelConfiguration configuration, DecodeConfiguration(item));
     nic.configurations.push_back(std::move(configuration));
@@ -61,7 +62,7 @@ absl::StatusOr<ModelNic> DecodeNicConfiguration(const json& entry) {
 }
 
 absl::StatusOr<std::vector<ModelNic>> DecodeNetworkProfile(const json& profile) {
-  const json* list = FindMember(profile, "networkInterfaceConfigurations");
+  const json* list = json_text::FindMember(profile, "networkInterfaceConfigurations");
   if (list == nullptr || !list->is_array()) return Malformed("its network profile lists no NICs");
   std::vector<ModelNic> nics;
   for (const json& item : *list) {
@@ -76,21 +77,22 @@ absl::StatusOr<std::vector<ModelNic>> DecodeNetworkProfile(const json& profile) 
 }  // namespace
 
 absl::StatusOr<InstanceModel> DecodeInstance(const json& body) {
-  ASSIGN_OR_RETURN(ResourceId id, ResourceId::Parse(StringMember(body, "id")));
+  ASSIGN_OR_RETURN(ResourceId id, ResourceId::Parse(json_text::StringMember(body, "id")));
   if (id.kind() != ResourceKind::kInstance) {
     return Malformed(fmt::format("the id is of something else: {}", id.text()));
   }
-  const json* properties = FindMember(body, "properties");
+  const json* properties = json_text::FindMember(body, "properties");
   if (properties == nullptr || !properties->is_object()) return Malformed("no properties");
   InstanceModel model{.id = std::move(id)};
-  model.instance_id = StringMember(body, "instanceId");
+  model.instance_id = json_text::StringMember(body, "instanceId");
   if (model.instance_id.empty()) model.instance_id = std::string(model.id.name());
-  model.location = StringMember(body, "location");
-  model.etag = StringMember(body, "etag");
-  model.provisioning_state = StringMember(*properties, "provisioningState");
-  model.latest_model_applied = BoolMember(*properties, "latestModelApplied").value_or(false);
-  model.vm_id = absl::AsciiStrToLower(StringMember(*properties, "vmId"));
-  if (const json* profile = FindMember(*properties, "networkProfileConfiguration")) {
+  model.location = json_text::StringMember(body, "location");
+  model.etag = json_text::StringMember(body, "etag");
+  model.provisioning_state = json_text::StringMember(*properties, "provisioningState");
+  model.latest_model_applied =
+      json_text::BoolMember(*properties, "latestModelApplied").value_or(false);
+  model.vm_id = absl::AsciiStrToLower(json_text::StringMember(*properties, "vmId"));
+  if (const json* profile = json_text::FindMember(*properties, "networkProfileConfiguration")) {
     ASSIGN_OR_RETURN(model.nics, DecodeNetworkProfile(*profile));
     model.network_profile = *profile;
   }
@@ -98,7 +100,7 @@ absl::StatusOr<InstanceModel> DecodeInstance(const json& body) {
 }
 
 absl::StatusOr<InstanceModel> DecodeInstance(const http::Response& response) {
-  ASSIGN_OR_RETURN(const json body, ParseJsonObject(response.body));
+  ASSIGN_OR_RETURN(const json body, json_text::ParseJsonObject(response.body));
   ASSIGN_OR_RETURN(InstanceModel model, DecodeInstance(body));
   const auto etag = response.headers.Find("ETag");
   if (model.etag.empty() && etag) model.etag = std::string(*etag);
@@ -114,7 +116,7 @@ absl::StatusOr<std::string> BuildInstancePut(const InstanceModel& model, const N
   json profile = model.network_profile;
   json* changed = nullptr;
   for (json& nic : profile["networkInterfaceConfigurations"]) {
-    if (SameName(StringMember(nic, "name"), change.nic_name)) changed = &nic;
+    if (SameName(json_text::StringMember(nic, "name"), change.nic_name)) changed = &nic;
   }
   if (changed == nullptr) {
     return absl::NotFoundError(
@@ -134,7 +136,7 @@ absl::StatusOr<std::string> BuildInstancePut(const InstanceModel& model, const N
   }
   json body = {{"properties", {{"networkProfileConfiguration", std::move(profile)}}}};
   if (!model.location.empty()) body["location"] = model.location;
-  return PrintJson(body);
+  return json_text::PrintJson(body);
 }
 
 std::string_view InstancePutVersion(const InstanceModel& model, const NicChange& change) {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -17,8 +17,8 @@ using nlohmann::json;
 int HostLength(ip::Family family) { return family == ip::Family::kV4 ? 32 : 128; }
 
 bool IsPrimary(const json& entry) {
-  const json* properties = FindMember(entry, "properties");
-  return properties != nullptr && BoolMember(*properties, "primary").value_or(false);
+  const json* properties = json_text::FindMember(entry, "properties");
+  return properties != nullptr && json_text::BoolMember(*properties, "primary").value_or(false);
 }
 
 absl::Status CheckOurs(std::string_view name, std::string_view prefix) {
@@ -26,8 +26,9 @@ absl::Status CheckOurs(std::string_view name, std::string_view prefix) {
   if (name.size() > prefix.size() && name.substr(0, prefix.size()) == prefix) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(fmt::format(
-      "IP configuration \"{}\" is not ours: ours begin with \"{}\"", Excerpt(name), prefix));
+  return absl::InvalidArgumentError(
+      fmt::format("IP configuration \"{}\" is not ours: ours begin with \"{}\"",
+                  json_text::Excerpt(name), prefix));
 }
 
 absl::Status CheckList(const json& list) {
@@ -37,8 +38,9 @@ absl::Status CheckList(const json& list) {
   }
   size_t primaries = 0;
   for (const json& entry : list) {
-    const json* properties = FindMember(entry, "properties");
-    if (StringMember(entry, "name").empty() || properties == nullptr || !properties->is_object()) {
+    const json* properties = json_text::FindMember(entry, "properties");
+    if (json_text::StringMember(entry, "name").empty() || properties == nullptr ||
+        !properties->is_object()) {
       return absl::InvalidArgumentError("an IP configuration has no name or no properties");
     }
     if (IsPrimary(entry)) ++primaries;
@@ -64,12 +66,14 @@ json NewEntry(const NewConfiguration& wanted, const json& primary_properties,
       {"primary", false},
       {"privateIPAddressVersion", wanted.family == ip::Family::kV4 ? "IPv4" : "IPv6"},
       // The id alone: what else a NIC shows of its subnet is the subnet's own affair.
-      {"subnet", {{"id", StringMember(*FindMember(primary_properties, "subnet"), "id")}}}};
+      {"subnet",
+       {{"id",
+         json_text::StringMember(*json_text::FindMember(primary_properties, "subnet"), "id")}}}};
   if (style == ConfigurationStyle::kNetwork) properties["privateIPAllocationMethod"] = "Dynamic";
   if (wanted.prefix_length != HostLength(wanted.family)) {
     properties["privateIPAddressPrefixLength"] = wanted.prefix_length;
   }
-  if (const json* groups = FindMember(primary_properties, "applicationSecurityGroups")) {
+  if (const json* groups = json_text::FindMember(primary_properties, "applicationSecurityGroups")) {
     properties["applicationSecurityGroups"] = *groups;
   }
   return {{"name", wanted.name}, {"properties", std::move(properties)}};
@@ -77,7 +81,7 @@ json NewEntry(const NewConfiguration& wanted, const json& primary_properties,
 
 json::iterator FindEntry(json& list, std::string_view name) {
   return std::find_if(list.begin(), list.end(), [name](const json& entry) {
-    return SameName(StringMember(entry, "name"), name);
+    return SameName(json_text::StringMember(entry, "name"), name);
   });
 }
 
@@ -98,8 +102,9 @@ absl::Status Remove(const NicChange& change, json& list) {
 
 absl::Status Add(const NicChange& change, ConfigurationStyle style, json& list) {
   const json primary_properties = list[PrimaryIndexOf(list)]["properties"];
-  const json* subnet = FindMember(primary_properties, "subnet");
-  if (!change.add.empty() && (subnet == nullptr || StringMember(*subnet, "id").empty())) {
+  const json* subnet = json_text::FindMember(primary_properties, "subnet");
+  if (!change.add.empty() &&
+      (subnet == nullptr || json_text::StringMember(*subnet, "id").empty())) {
     return absl::FailedPreconditionError("the primary IP configuration names no subnet");
   }
   for (const NewConfiguration& wanted : change.add) {

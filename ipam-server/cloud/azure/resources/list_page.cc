@@ -4,22 +4,22 @@
 
 #include <utility>
 
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 
 using nlohmann::json;
 
 absl::StatusOr<ListPage> DecodeListPage(std::string_view body) {
-  ASSIGN_OR_RETURN(json page, ParseJsonObject(body));
+  ASSIGN_OR_RETURN(json page, json_text::ParseJsonObject(body));
   const auto value = page.find("value");
   if (value == page.end() || !value->is_array()) {
-    return absl::InvalidArgumentError(
-        fmt::format("a page of a list has no \"value\" that is a list: \"{}\"", Excerpt(body)));
+    return absl::InvalidArgumentError(fmt::format(
+        "a page of a list has no \"value\" that is a list: \"{}\"", json_text::Excerpt(body)));
   }
   ListPage decoded;
-  if (const json* next = FindMember(page, "nextLink")) {
+  if (const json* next = json_text::FindMember(page, "nextLink")) {
     if (!next->is_string()) {
       return absl::InvalidArgumentError("the nextLink of a page of a list is no text");
     }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -40,21 +40,23 @@ absl::StatusOr<ip::Prefix> ParseRange(std::string_view text, std::optional<int> 
 
 absl::StatusOr<NicConfiguration> DecodeConfiguration(const json& entry) {
   NicConfiguration configuration;
-  configuration.name = StringMember(entry, "name");
-  const json* properties = FindMember(entry, "properties");
+  configuration.name = json_text::StringMember(entry, "name");
+  const json* properties = json_text::FindMember(entry, "properties");
   if (configuration.name.empty() || properties == nullptr || !properties->is_object()) {
     return Malformed("an IP configuration has no name or no properties");
   }
-  configuration.primary = BoolMember(*properties, "primary").value_or(false);
-  configuration.provisioning_state = StringMember(*properties, "provisioningState");
-  if (const json* subnet = FindMember(*properties, "subnet")) {
-    configuration.subnet = absl::AsciiStrToLower(StringMember(*subnet, "id"));
+  configuration.primary = json_text::BoolMember(*properties, "primary").value_or(false);
+  configuration.provisioning_state = json_text::StringMember(*properties, "provisioningState");
+  if (const json* subnet = json_text::FindMember(*properties, "subnet")) {
+    configuration.subnet = absl::AsciiStrToLower(json_text::StringMember(*subnet, "id"));
   }
-  const std::string address = StringMember(*properties, "privateIPAddress");
+  const std::string address = json_text::StringMember(*properties, "privateIPAddress");
   if (address.empty()) return configuration;
-  auto range = ParseRange(address, IntMember(*properties, "privateIPAddressPrefixLength"));
+  auto range =
+      ParseRange(address, json_text::IntMember(*properties, "privateIPAddressPrefixLength"));
   if (!range.ok()) {
-    return Malformed(fmt::format("IP configuration \"{}\": {}", Excerpt(configuration.name),
+    return Malformed(fmt::format("IP configuration \"{}\": {}",
+                                 json_text::Excerpt(configuration.name),
                                  base::MessageOf(range.status())));
   }
   configuration.range = *range;
@@ -73,7 +75,7 @@ absl::StatusOr<std::vector<NicConfiguration>> DecodeConfigurations(const json& l
       configurations.begin(), configurations.end(),
       [](const NicConfiguration& a, const NicConfiguration& b) { return a.name == b.name; });
   if (twin != configurations.end()) {
-    return Malformed(fmt::format("two IP configurations \"{}\"", Excerpt(twin->name)));
+    return Malformed(fmt::format("two IP configurations \"{}\"", json_text::Excerpt(twin->name)));
   }
   return configurations;
 }
@@ -81,26 +83,26 @@ absl::StatusOr<std::vector<NicConfiguration>> DecodeConfigurations(const json& l
 }  // namespace
 
 absl::StatusOr<NicResource> DecodeNic(const json& body) {
-  ASSIGN_OR_RETURN(ResourceId id, ResourceId::Parse(StringMember(body, "id")));
+  ASSIGN_OR_RETURN(ResourceId id, ResourceId::Parse(json_text::StringMember(body, "id")));
   if (id.kind() != ResourceKind::kInstanceNic && id.kind() != ResourceKind::kNic) {
     return Malformed(fmt::format("the id is of something else: {}", id.text()));
   }
-  const json* properties = FindMember(body, "properties");
+  const json* properties = json_text::FindMember(body, "properties");
   if (properties == nullptr || !properties->is_object()) return Malformed("no properties");
   NicResource nic{.id = std::move(id)};
-  nic.name = StringMember(body, "name");
+  nic.name = json_text::StringMember(body, "name");
   if (nic.name.empty()) nic.name = std::string(nic.id.name());
-  nic.etag = StringMember(body, "etag");
-  nic.primary = BoolMember(*properties, "primary").value_or(false);
-  nic.provisioning_state = StringMember(*properties, "provisioningState");
-  const std::string mac = StringMember(*properties, "macAddress");
+  nic.etag = json_text::StringMember(body, "etag");
+  nic.primary = json_text::BoolMember(*properties, "primary").value_or(false);
+  nic.provisioning_state = json_text::StringMember(*properties, "provisioningState");
+  const std::string mac = json_text::StringMember(*properties, "macAddress");
   if (!mac.empty()) {
     ASSIGN_OR_RETURN(nic.mac, ParseMac(mac));
   }
-  if (const json* machine = FindMember(*properties, "virtualMachine")) {
-    ASSIGN_OR_RETURN(nic.machine, ResourceId::Parse(StringMember(*machine, "id")));
+  if (const json* machine = json_text::FindMember(*properties, "virtualMachine")) {
+    ASSIGN_OR_RETURN(nic.machine, ResourceId::Parse(json_text::StringMember(*machine, "id")));
   }
-  const json* list = FindMember(*properties, "ipConfigurations");
+  const json* list = json_text::FindMember(*properties, "ipConfigurations");
   if (list == nullptr) {
     return absl::FailedPreconditionError(
         fmt::format("Azure does not say which IP configurations NIC {} has", nic.id.text()));
@@ -111,7 +113,7 @@ absl::StatusOr<NicResource> DecodeNic(const json& body) {
 }
 
 absl::StatusOr<NicResource> DecodeNic(const http::Response& response) {
-  ASSIGN_OR_RETURN(const json body, ParseJsonObject(response.body));
+  ASSIGN_OR_RETURN(const json body, json_text::ParseJsonObject(response.body));
   ASSIGN_OR_RETURN(NicResource nic, DecodeNic(body));
   const auto etag = response.headers.Find("ETag");
   if (nic.etag.empty() && etag) nic.etag = std::string(*etag);
@@ -133,7 +135,8 @@ absl::StatusOr<ip::MacAddress> ParseMac(std::string_view text) {
   }
   auto mac = ip::MacAddress::Parse(with_colons);
   if (!mac.ok()) {
-    return absl::InvalidArgumentError(fmt::format("no MAC address: \"{}\"", Excerpt(text)));
+    return absl::InvalidArgumentError(
+        fmt::format("no MAC address: \"{}\"", json_text::Excerpt(text)));
   }
   return mac;
 }
@@ -149,7 +152,7 @@ absl::StatusOr<std::string> BuildNicPut(const json& nic, const NicChange& change
   const absl::Status status =
       ApplyChange(change, ConfigurationStyle::kNetwork, body["properties"]["ipConfigurations"]);
   if (!status.ok()) return base::Annotate(status, fmt::format("NIC {}", decoded.id.text()));
-  return PrintJson(body);
+  return json_text::PrintJson(body);
 }
 
 }  // namespace spoke::ipam::azure

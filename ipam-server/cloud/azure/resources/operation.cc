@@ -6,8 +6,8 @@
 
 #include "absl/strings/match.h"
 #include "ipam-server/cloud/azure/resources/arm_id.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
+#include "lib/json_text/json_text.h"
 
 namespace spoke::ipam::azure {
 namespace {
@@ -35,18 +35,18 @@ absl::StatusOr<std::string> UrlIn(const http::Headers& headers, std::string_view
 }  // namespace
 
 absl::StatusOr<OperationStatus> DecodeOperation(std::string_view body) {
-  ASSIGN_OR_RETURN(const json decoded, ParseJsonObject(body));
+  ASSIGN_OR_RETURN(const json decoded, json_text::ParseJsonObject(body));
   OperationStatus operation;
-  operation.text = StringMember(decoded, "status");
+  operation.text = json_text::StringMember(decoded, "status");
   if (operation.text.empty()) {
     return absl::InvalidArgumentError(
-        fmt::format("an operation does not say its status: \"{}\"", Excerpt(body)));
+        fmt::format("an operation does not say its status: \"{}\"", json_text::Excerpt(body)));
   }
   operation.state = StateOf(operation.text);
-  operation.name = StringMember(decoded, "name");
+  operation.name = json_text::StringMember(decoded, "name");
   const bool failed =
       operation.state == OperationState::kFailed || operation.state == OperationState::kCanceled;
-  if (const json* error = FindMember(decoded, "error"); failed && error != nullptr) {
+  if (const json* error = json_text::FindMember(decoded, "error"); failed && error != nullptr) {
     operation.error = DecodeOperationError(*error);
   }
   return operation;

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace spoke::ipam {
+namespace spoke::json_text {
 
 // What either sends is ten levels deep; nlohmann::json prints by recursion, so depth must be
 // bounded.
@@ -41,4 +41,4 @@ std::optional<int> IntMember(const nlohmann::json& object, std::string_view name
 // The first `most` bytes of `text`, without control characters, for an error or a log line.
 std::string Excerpt(std::string_view text, size_t most = 200);
 
-}  // namespace spoke::ipam
+}  // namespace spoke::json_text

@@ -1,10 +1,10 @@
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 
 #include <string>
 
 #include "gtest/gtest.h"
 
-namespace spoke::ipam {
+namespace spoke::json_text {
 namespace {
 
 using nlohmann::json;
@@ -47,4 +47,4 @@ TEST(Excerpt, IsOneBoundedLine) {
 }
 
 }  // namespace
-}  // namespace spoke::ipam
+}  // namespace spoke::json_text

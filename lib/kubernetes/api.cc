@@ -1,33 +1,16 @@
-#include "ipam-server/enroll/kubernetes_api.h"
+#include "lib/kubernetes/api.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "fmt/core.h"
-#include "ipam-server/json/json_text.h"
 #include "lib/base/status.h"
 #include "lib/http/curl_transport.h"
 #include "lib/os/file.h"
 
-namespace spoke::ipam {
+namespace spoke::kubernetes {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 64U << 10U;
-
-// What a Status object (meta/v1) says; empty when it is none.
-std::string MessageOfAnswer(const http::Response& response) {
-  const auto json = ParseJsonObject(response.body);
-  return json.ok() ? Excerpt(StringMember(*json, "message")) : "";
-}
-
-absl::StatusCode CodeOf(int status) {
-  if (status == 404) return absl::StatusCode::kNotFound;
-  if (status == 409) return absl::StatusCode::kAborted;
-  if (status == 400 || status == 401 || status == 403 || status == 422) {
-    return absl::StatusCode::kFailedPrecondition;
-  }
-  if (status == 429 || (status >= 500 && status < 600)) return absl::StatusCode::kUnavailable;
-  return absl::StatusCode::kInternal;
-}
 
 }  // namespace
 
@@ -37,8 +20,7 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
   const char* port = environment("KUBERNETES_SERVICE_PORT");
   if (host == nullptr || *host == '\0' || port == nullptr || *port == '\0') {
     return absl::FailedPreconditionError(
-        "enroll needs the cluster's API server, and KUBERNETES_SERVICE_HOST and _PORT are not set: "
-        "run as a pod, or give agents certificates by other means (tls in place of enroll)");
+        "KUBERNETES_SERVICE_HOST and _PORT are not set: run as a pod of the cluster");
   }
   const bool is_v6 = std::string_view(host).find(':') != std::string_view::npos;
   ClusterAccess access{
@@ -49,7 +31,7 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
   for (const std::string& file : {access.ca_file, access.token_file}) {
     if (const auto read = os::ReadFile(file); !read.ok()) {
       return absl::FailedPreconditionError(
-          fmt::format("{}; enroll needs the pod's service account: do not set "
+          fmt::format("{}; it takes the pod's service account: do not set "
                       "automountServiceAccountToken to false",
                       base::MessageOf(read.status())));
     }
@@ -61,17 +43,21 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
   return access;
 }
 
-absl::StatusOr<http::Response> KubernetesApi::Call(const std::string& method,
-                                                   const std::string& path,
-                                                   std::string body) const {
-  auto token = os::ReadFile(access_.token_file, kMaxTokenBytes);
+absl::Status Authorize(const ClusterAccess& access, http::Request& request) {
+  const auto token = os::ReadFile(access.token_file, kMaxTokenBytes);
   if (!token.ok()) {
     return absl::FailedPreconditionError(
         fmt::format("our own service account's token: {}", base::MessageOf(token.status())));
   }
-  http::Request request{.method = method, .url = access_.url + path, .headers = {}, .body = ""};
   request.headers.Add("Authorization",
                       absl::StrCat("Bearer ", absl::StripTrailingAsciiWhitespace(*token)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<http::Response> Api::Call(const std::string& method, const std::string& path,
+                                         std::string body) const {
+  http::Request request{.method = method, .url = access_.url + path, .headers = {}, .body = ""};
+  RETURN_IF_ERROR(Authorize(access_, request));
   request.headers.Add("Accept", "application/json");
   if (!body.empty()) request.headers.Add("Content-Type", "application/json");
   request.body = std::move(body);
@@ -81,11 +67,4 @@ absl::StatusOr<http::Response> KubernetesApi::Call(const std::string& method,
   return response;
 }
 
-absl::Status StatusOfAnswer(const http::Response& response, std::string_view what) {
-  if (response.status >= 200 && response.status < 300) return absl::OkStatus();
-  const std::string said = MessageOfAnswer(response);
-  return {CodeOf(response.status), fmt::format("{}: the API server answers {}{}{}", what,
-                                               response.status, said.empty() ? "" : ": ", said)};
-}
-
-}  // namespace spoke::ipam
+}  // namespace spoke::kubernetes

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "lib/http/message.h"
 
-namespace spoke::ipam {
+namespace spoke::kubernetes {
 
 // How a pod reaches the API server and shows who it is.
 struct ClusterAccess {
@@ -29,13 +29,17 @@ absl::StatusOr<ClusterAccess> InClusterAccess(
     const std::function<const char*(const char* name)>& environment,
     const std::string& directory = "/var/run/secrets/kubernetes.io/serviceaccount");
 
+// Adds the header that shows who we are. The token is read anew each time, since the kubelet renews
+// it. Errors: kFailedPrecondition (it cannot be read).
+absl::Status Authorize(const ClusterAccess& access, http::Request& request);
+
 // Thread-safe; each call is a connection of its own, and blocks.
-class KubernetesApi {
+class Api {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(5);
   static constexpr size_t kMaxAnswerBytes = size_t{2} << 20U;
 
-  explicit KubernetesApi(ClusterAccess access, absl::Duration patience = kPatience)
+  explicit Api(ClusterAccess access, absl::Duration patience = kPatience)
       : access_(std::move(access)), patience_(patience) {}
 
   // Returns any answer of the API server. `path` begins with a slash; `body` is JSON, or empty.
@@ -48,9 +52,4 @@ class KubernetesApi {
   const absl::Duration patience_;
 };
 
-// Returns OK for 2xx, else what the API server says of it, behind `what`. kNotFound: 404. kAborted:
-// 409, the object has changed meanwhile. kFailedPrecondition: 401 and 403, an operator has to give
-// us rights; 400 and 422, the object cannot be. kUnavailable: 429 and 5xx. kInternal: all else.
-absl::Status StatusOfAnswer(const http::Response& response, std::string_view what);
-
-}  // namespace spoke::ipam
+}  // namespace spoke::kubernetes

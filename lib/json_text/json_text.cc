@@ -1,4 +1,4 @@
-#include "ipam-server/json/json_text.h"
+#include "lib/json_text/json_text.h"
 
 #include <fmt/core.h>
 
@@ -8,7 +8,7 @@
 
 #include "lib/base/utf8.h"
 
-namespace spoke::ipam {
+namespace spoke::json_text {
 namespace {
 
 using nlohmann::json;
@@ -106,4 +106,4 @@ std::string Excerpt(std::string_view text, size_t most) {
   return excerpt;
 }
 
-}  // namespace spoke::ipam
+}  // namespace spoke::json_text

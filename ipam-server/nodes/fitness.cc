@@ -1,0 +1,47 @@
+#include "ipam-server/nodes/fitness.h"
+
+#include "fmt/core.h"
+
+namespace spoke::ipam {
+namespace {
+
+constexpr std::string_view kNotSeen = "AgentNotSeen";
+constexpr std::string_view kDraining = "Draining";
+constexpr std::string_view kAway = "AgentAway";
+constexpr std::string_view kStarting = "AgentStarting";
+constexpr std::string_view kNoAddress = "NoAddress";
+constexpr std::string_view kExhausted = "AddressesExhausted";
+constexpr std::string_view kPolicyRefused = "PolicyRefused";
+constexpr std::string_view kReady = "AgentReady";
+
+}  // namespace
+
+Fitness Judge(const FitnessFacts* facts) {
+  if (facts == nullptr) return {.reason = kNotSeen};
+  if (facts->leaving) return {.reason = kDraining};
+  const bool no_addresses = !facts->exhausted.empty();
+  if (!facts->connected) return {.reason = kAway, .no_addresses = no_addresses};
+  if (!facts->told) return {.reason = kStarting, .no_addresses = no_addresses};
+  if (facts->usable == 0) return {.reason = kNoAddress, .no_addresses = no_addresses};
+  if (no_addresses) return {.ready = true, .reason = kExhausted, .no_addresses = true};
+  if (!facts->policy_error.empty()) return {.ready = true, .reason = kPolicyRefused};
+  return {.ready = true, .reason = kReady};
+}
+
+std::string MessageOf(const FitnessFacts* facts) {
+  const std::string_view reason = Judge(facts).reason;
+  if (reason == kNotSeen) return "No agent of this node has spoken to the server.";
+  if (reason == kDraining) return "The node gives back all of its addresses.";
+  if (reason == kAway) return "The agent has no session with the server.";
+  if (reason == kStarting) return "The agent has not yet taken the addresses that it was told.";
+  if (reason == kExhausted) return facts->exhausted;
+  if (reason == kPolicyRefused) {
+    return fmt::format("The agent keeps its last policy: {}", facts->policy_error);
+  }
+  if (reason == kNoAddress) {
+    return facts->exhausted.empty() ? "No address is attached to the node yet." : facts->exhausted;
+  }
+  return "The agent is connected and has addresses for pods.";
+}
+
+}  // namespace spoke::ipam

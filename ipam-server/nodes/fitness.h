@@ -1,0 +1,38 @@
+// Whether a node's network is ready for pods, from what its agent and the records say. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace spoke::ipam {
+
+// What the server knows of a node under its present name.
+struct FitnessFacts {
+  bool connected = false;         // Its agent has a session.
+  bool told = false;              // The agent has taken the addresses that it was told in it.
+  bool leaving = false;           // It is to give back all that it has.
+  uint64_t usable = 0;            // Addresses that are attached: available, in use or in cooldown.
+  std::string exhausted = {};     // Why the next pod gets no address; empty: it gets one.
+  std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
+
+  bool operator==(const FitnessFacts&) const = default;
+};
+
+struct Fitness {
+  bool ready = false;
+  // A word of the condition SpokeNetworkReady, which users match on. Static.
+  std::string_view reason;
+  // No pod that starts here would get an address, and none will be there soon.
+  bool no_addresses = false;
+
+  bool operator==(const Fitness&) const = default;
+};
+
+// `facts`: nullptr when no agent has ever spoken for the node. A policy that was refused is told
+// and no reason to keep pods away, since the last one that was taken is in force.
+Fitness Judge(const FitnessFacts* facts);
+// The reason of Judge() in a sentence.
+std::string MessageOf(const FitnessFacts* facts);
+
+}  // namespace spoke::ipam

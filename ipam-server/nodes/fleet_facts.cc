@@ -1,0 +1,71 @@
+#include "ipam-server/nodes/fleet_facts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/ledger/targets.h"
+#include "ipam-server/loop/loop_call.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+namespace {
+
+std::string FrozenBy(const Fleet& fleet) {
+  if (fleet.hold.active) return "a recovery is under way";
+  if (fleet.breaker.frozen()) return "releases are frozen";
+  return {};
+}
+
+// Returns why a pod of any namespace would get no address of this group; empty: it would. Addresses
+// in cooldown are free before long.
+std::string WhyExhausted(const PoolSet& pools, const GroupState& state) {
+  const AddressCounts& counts = state.counts;
+  if (!state.group->namespaces.empty() || counts.available + counts.attaching > 0 ||
+      counts.cooldown > 0) {
+    return {};
+  }
+  const std::string_view family = state.group->family == ip::Family::kV4 ? "IPv4" : "IPv6";
+  if (counts.staying() >= state.group->target.max) {
+    return fmt::format("All {} {} addresses that a node may have are in use.", counts.staying(),
+                       family);
+  }
+  const bool has_room = std::any_of(state.group->pools.begin(), state.group->pools.end(),
+                                    [&](size_t pool) { return pools[pool].free() > 0; });
+  if (has_room) return {};
+  return fmt::format("All {} {} addresses of the node are in use, and its pools have no other.",
+                     counts.staying(), family);
+}
+
+}  // namespace
+
+FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session) {
+  FitnessFacts facts{.connected = session != nullptr,
+                     .told = session != nullptr && session->acked_version > 0,
+                     .leaving = IsLeaving(record),
+                     .usable = CountAddresses(record).attached()};
+  if (session != nullptr) facts.policy_error = session->policy_error;
+  if (facts.leaving) return facts;
+  for (const GroupState& state : GroupStatesOf(fleet, record)) {
+    facts.exhausted = WhyExhausted(fleet.ledger.pools(), state);
+    if (!facts.exhausted.empty()) break;
+  }
+  return facts;
+}
+
+absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience) {
+  FleetFacts facts;
+  RETURN_IF_ERROR(
+      AskLoop(loop, patience, [&](const FleetView& view) { facts.frozen = FrozenBy(view.fleet); }));
+  RETURN_IF_ERROR(VisitNodes(loop, patience, [&](const FleetView& view, const NodeRecord& record) {
+    // Another VM has its name now.
+    if (record.mode == NodeMode::kRetired) return;
+    const auto session = view.sessions.find(record.key);
+    facts.nodes.insert_or_assign(
+        record.key.name,
+        FactsOf(view.fleet, record, session == view.sessions.end() ? nullptr : &session->second));
+  }));
+  return facts;
+}
+
+}  // namespace spoke::ipam

@@ -1,0 +1,125 @@
+#include "ipam-server/nodes/fleet_facts.h"
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipam-server/loop/testing/fleet_loop_for_test.h"
+
+namespace spoke::ipam {
+namespace {
+
+class FleetFactsTest : public FleetLoopTest {
+ protected:
+  // Asks while the loop turns on another thread.
+  FleetFacts Read() {
+    std::thread turning([this] { loop_->Run(); });
+    auto facts = ReadFleetFacts(*loop_, absl::Seconds(60));
+    loop_->Stop();
+    turning.join();
+    EXPECT_TRUE(facts.ok()) << facts.status();
+    return facts.ok() ? *std::move(facts) : FleetFacts();
+  }
+};
+
+TEST_F(FleetFactsTest, AnAgentHasAddressesOnceItHasTakenThem) {
+  loop_ = NewLoop();
+  Greet(1);
+  AnswerCloud();
+  Step();
+  loop_->PostFromAgent(DesiredAckEvent{1, SentTo<node_api::DesiredState>(1).back().version});
+  Step();
+  const FleetFacts facts = Read();
+  ASSERT_EQ(facts.nodes.count("node1"), 1U);
+  const FitnessFacts& node = facts.nodes.at("node1");
+  EXPECT_TRUE(node.connected);
+  EXPECT_TRUE(node.told);
+  EXPECT_GT(node.usable, 0U);
+  EXPECT_EQ(node.exhausted, "");
+  EXPECT_EQ(facts.frozen, "");
+}
+
+TEST_F(FleetFactsTest, AnAgentThatIsAwayHasNotBeenTold) {
+  loop_ = NewLoop();
+  Greet(1);
+  AnswerCloud();
+  loop_->PostClosed(1);
+  Step();
+  const FleetFacts facts = Read();
+  ASSERT_EQ(facts.nodes.count("node1"), 1U);
+  EXPECT_FALSE(facts.nodes.at("node1").connected);
+  EXPECT_FALSE(facts.nodes.at("node1").told);
+}
+
+TEST_F(FleetFactsTest, AProblemOfOthersIsListedUntilItIsOver) {
+  loop_ = NewLoop();
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  loop_->PostProblem("kubernetes", "it is away");
+  loop_->PostProblem("kubernetes", "it is busy");
+  look();
+  EXPECT_EQ(problems, std::vector<std::string>{"it is busy"});
+  loop_->PostProblem("kubernetes", "");
+  look();
+  EXPECT_TRUE(problems.empty());
+}
+
+// A node that uses all that it has, of a pool of its own.
+class FactsOfTest : public testing::Test {
+ protected:
+  explicit FactsOfTest(const std::string& cidr = "10.1.0.0/29")
+      : fleet_({{.name = "a",
+                 .cidr = ip::Prefix::Parse(cidr).value(),
+                 .reserve_first = 4,
+                 .reserve_last = 0}},
+               {.target = {.min = 1, .batch = 1, .spare = 0.5, .max = 8}}) {
+    NodeRecord record{.key = {"node1", "vm-1"}};
+    record_ = fleet_.ledger.Upsert(std::move(record)).value();
+  }
+  Configuration& Take(Use use) {
+    Configuration* taken = fleet_.ledger.Take(*record_, 0, now_);
+    fleet_.ledger.SetState(*taken, AddressState::kAttached, now_);
+    Slot slot{.use = use, .since = now_};
+    if (use == Use::kInUse) {
+      slot.lessee = std::make_shared<const node_api::Lessee>(node_api::Lessee{.container_id = "c"});
+    }
+    fleet_.ledger.SetSlot(*taken, taken->range.base(), std::move(slot));
+    return *taken;
+  }
+  FitnessFacts Facts() { return FactsOf(fleet_, *record_, nullptr); }
+
+  Fleet fleet_;
+  NodeRecord* record_ = nullptr;
+  const absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+};
+
+TEST_F(FactsOfTest, ANodeIsExhaustedWhenItsPoolsAreAndAllIsInUse) {
+  EXPECT_EQ(Facts().exhausted, "") << "the pool has some";
+  Take(Use::kInUse);
+  Take(Use::kInUse);
+  EXPECT_EQ(Facts().exhausted, "");
+  EXPECT_EQ(Facts().usable, 2U);
+  Take(Use::kInUse);
+  EXPECT_EQ(Facts().exhausted, "") << "one is left";
+  Take(Use::kInUse);
+  EXPECT_NE(Facts().exhausted, "");
+}
+
+TEST_F(FactsOfTest, AnAddressThatIsAvailableIsRoom) {
+  for (int i = 0; i < 3; ++i) Take(Use::kInUse);
+  Take(Use::kAvailable);
+  EXPECT_EQ(Facts().exhausted, "");
+}
+
+TEST_F(FactsOfTest, ANodeThatDrainsLacksNothing) {
+  for (int i = 0; i < 4; ++i) Take(Use::kInUse);
+  record_->mode = NodeMode::kDraining;
+  EXPECT_TRUE(Facts().leaving);
+  EXPECT_EQ(Facts().exhausted, "");
+}
+
+}  // namespace
+}  // namespace spoke::ipam

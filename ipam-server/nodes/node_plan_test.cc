@@ -1,0 +1,283 @@
+#include "ipam-server/nodes/node_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ipam {
+namespace {
+
+using kubernetes::Condition;
+using kubernetes::Node;
+using kubernetes::Taint;
+using testing::HasSubstr;
+
+const FitnessFacts kFit{.connected = true, .told = true, .usable = 16};
+const FitnessFacts kAway{.connected = false, .told = false, .usable = 16};
+const FitnessFacts kFull{
+    .connected = true, .told = true, .usable = 16, .exhausted = "pool a has no address left"};
+constexpr size_t kRoom = 1'000'000;
+
+// A cluster on which plans are carried out, and a fleet.
+class NodePlanTest : public testing::Test {
+ protected:
+  void AddNodes(size_t count, const std::vector<Taint>& taints, const FitnessFacts& facts) {
+    for (size_t i = 0; i < count; ++i) {
+      const std::string name = "node-" + std::to_string(nodes_.size());
+      nodes_[name] = {.name = name, .uid = name, .resource_version = "1", .taints = taints};
+      facts_[name] = facts;
+    }
+  }
+  void SetAll(const FitnessFacts& facts) {
+    for (auto& [name, known] : facts_) known = facts;
+  }
+
+  NodePlan Turn(absl::Duration after, size_t room = kRoom) {
+    now_ += after;
+    NodePlan plan = planner_.Plan({nodes_, facts_, frozen_, room}, now_);
+    for (const NodeWrite& write : plan.writes) Apply(write);
+    return plan;
+  }
+  // Turns every `step` seconds for so long, and returns the most requests in a turn.
+  size_t Turns(int seconds, int step = 1) {
+    size_t most = 0;
+    for (int i = 0; i < seconds; i += step) {
+      size_t requests = 0;
+      for (const NodeWrite& write : Turn(absl::Seconds(step)).writes) requests += write.requests();
+      most = std::max(most, requests);
+    }
+    return most;
+  }
+  void Apply(const NodeWrite& write) {
+    Node& node = nodes_.at(write.node);
+    std::erase_if(node.taints, [&](const Taint& taint) {
+      return std::find(write.remove.begin(), write.remove.end(), taint.key) != write.remove.end();
+    });
+    for (const Taint& taint : write.add) node.taints.push_back(taint);
+    if (write.condition) node.conditions = {*write.condition};
+    requests_[write.node] += write.requests();
+    for (size_t i = 0; i < write.requests(); ++i) {
+      planner_.OnWritten(write.node, absl::OkStatus(), false, now_);
+    }
+  }
+  size_t Tainted(std::string_view key) const {
+    return static_cast<size_t>(std::count_if(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+      return entry.second.FindTaint(key) != nullptr;
+    }));
+  }
+  std::string ReasonOf(const std::string& name) const {
+    const Condition* condition = nodes_.at(name).FindCondition(kReadyCondition);
+    return condition == nullptr ? "" : condition->status + " " + condition->reason;
+  }
+
+  const std::vector<Taint> joining_ = {{"other", "", "NoSchedule"},
+                                       {std::string(kNotReadyTaint), "", "NoSchedule"}};
+  const HoldTimes times_{};
+  const WriteLimits limits_{};
+  NodePlanner planner_{times_, limits_};
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, FitnessFacts> facts_;
+  std::string frozen_;
+  std::map<std::string, size_t> requests_;
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+};
+
+TEST_F(NodePlanTest, ANodeThatJoinsIsLiftedAtOnceWithTwoWritesInAll) {
+  AddNodes(1, joining_, kAway);
+  EXPECT_TRUE(Turn(absl::ZeroDuration()).writes.empty());
+  facts_["node-0"] = kFit;
+  const NodePlan plan = Turn(absl::Seconds(20));
+  ASSERT_EQ(plan.writes.size(), 1U);
+  EXPECT_EQ(plan.writes[0].remove, std::vector<std::string>{std::string(kNotReadyTaint)});
+  Turns(600);
+  EXPECT_EQ(requests_["node-0"], 2U);
+  EXPECT_EQ(ReasonOf("node-0"), "True AgentReady");
+  EXPECT_THAT(nodes_["node-0"].taints, testing::ElementsAre(joining_[0]));
+}
+
+TEST_F(NodePlanTest, SaysWhyANodeDoesNotJoin) {
+  AddNodes(1, joining_, kAway);
+  facts_.clear();
+  Turn(absl::ZeroDuration());
+  Turn(times_.joining);
+  EXPECT_EQ(ReasonOf("node-0"), "False AgentNotSeen");
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+  Turns(600);
+  EXPECT_EQ(requests_["node-0"], 1U);
+}
+
+TEST_F(NodePlanTest, ANodeWithoutAnAgentIsNotOurs) {
+  AddNodes(30, {}, kFit);
+  facts_.clear();
+  Turns(1000);
+  EXPECT_TRUE(requests_.empty());
+}
+
+TEST_F(NodePlanTest, JoinsGoAtTheirOwnPaceAndTaintsBeforeConditions) {
+  AddNodes(1500, joining_, kFit);
+  Turn(absl::ZeroDuration());
+  EXPECT_EQ(Turns(3), 300U);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 300U);
+  EXPECT_EQ(ReasonOf("node-7"), "");
+  Turns(1);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  Turns(6);
+  EXPECT_EQ(ReasonOf("node-7"), "True AgentReady");
+}
+
+TEST_F(NodePlanTest, WhatIsUnfitForLongIsTaintedAndTold) {
+  AddNodes(30, {}, kFit);
+  Turns(60);
+  facts_["node-3"] = kAway;
+  Turns(299);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  requests_.clear();
+  Turns(3);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+  EXPECT_EQ(ReasonOf("node-3"), "False AgentAway");
+  EXPECT_EQ(requests_["node-3"], 2U) << "a write for each";
+  facts_["node-3"] = kFit;
+  Turns(40);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  EXPECT_EQ(ReasonOf("node-3"), "True AgentReady");
+  EXPECT_EQ(requests_["node-3"], 4U);
+}
+
+TEST_F(NodePlanTest, WhenAllAreUnfitAtOnceFewAreTainted) {
+  AddNodes(1000, {}, kFit);
+  Turns(60, 20);
+  SetAll(kAway);
+  Turns(320, 20);
+  Turns(50);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 20U) << "in the first minute";
+  Turns(60);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 40U);
+  Turns(60);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 50U) << "5 % in all";
+  const NodePlan plan = Turn(absl::Seconds(60));
+  EXPECT_EQ(plan.held_back, 950U);
+  EXPECT_EQ(plan.unfit, 1000U);
+  EXPECT_THAT(plan.problem, HasSubstr("950 nodes are not fit for pods and get no taint"));
+  SetAll(kFit);
+  Turns(30, 30);
+  Turns(60);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  EXPECT_EQ(Turn(absl::Seconds(1)).problem, "");
+}
+
+TEST_F(NodePlanTest, ALargeClusterMayHaveAShareTaintedAMinute) {
+  AddNodes(4000, {}, kFit);
+  Turns(60, 60);
+  SetAll(kAway);
+  Turn(absl::Seconds(1));
+  Turn(times_.unfit);
+  Turns(5);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 40U);
+}
+
+TEST_F(NodePlanTest, ASmallClusterLosesOneNodeAtTheMost) {
+  AddNodes(3, {}, kFit);
+  Turns(60);
+  SetAll(kAway);
+  Turns(2000);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+}
+
+TEST_F(NodePlanTest, NothingIsWrittenWhileReleasesAreFrozen) {
+  AddNodes(10, joining_, kFit);
+  frozen_ = "releases are frozen";
+  const NodePlan plan = Turn(absl::ZeroDuration());
+  EXPECT_TRUE(plan.writes.empty());
+  EXPECT_THAT(plan.problem,
+              HasSubstr("10 nodes keep their taints and conditions as they are: rel"));
+  Turns(600);
+  EXPECT_TRUE(requests_.empty());
+  frozen_.clear();
+  Turns(2);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+}
+
+TEST_F(NodePlanTest, ANodeWithoutAddressesIsTaintedUntilThereIsRoom) {
+  AddNodes(30, {}, kFit);
+  Turns(60);
+  facts_["node-3"] = kFull;
+  Turns(59);
+  EXPECT_EQ(Tainted(kNoAddressesTaint), 0U);
+  Turns(3);
+  EXPECT_EQ(Tainted(kNoAddressesTaint), 1U);
+  EXPECT_EQ(ReasonOf("node-3"), "True AddressesExhausted");
+  facts_["node-3"] = kFit;
+  Turns(29);
+  EXPECT_EQ(Tainted(kNoAddressesTaint), 1U);
+  Turns(3);
+  EXPECT_EQ(Tainted(kNoAddressesTaint), 0U);
+  EXPECT_EQ(ReasonOf("node-3"), "True AgentReady");
+}
+
+TEST_F(NodePlanTest, ANodeThatFlapsIsWrittenAboutSeldom) {
+  AddNodes(30, {}, kFit);
+  Turns(60);
+  requests_.clear();
+  for (int i = 0; i < 360; ++i) {  // Three hours: ten seconds away, then twenty back.
+    facts_["node-3"] = kAway;
+    Turns(10);
+    facts_["node-3"] = kFit;
+    Turns(20);
+  }
+  EXPECT_EQ(requests_["node-3"], 0U);
+}
+
+TEST_F(NodePlanTest, ChangesOfManyNodesKeepToTheSteadyRate) {
+  AddNodes(200, {}, kFit);
+  Turns(60, 5);
+  SetAll(kAway);
+  Turns(320, 20);
+  size_t requests = 0;
+  for (int i = 0; i < 50; ++i) {  // Ten seconds.
+    for (const NodeWrite& write : Turn(absl::Milliseconds(200)).writes) {
+      requests += write.requests();
+    }
+  }
+  EXPECT_GE(requests, 180U);
+  EXPECT_LE(requests, 205U);
+}
+
+TEST_F(NodePlanTest, PlansNoMoreThanThereIsRoomFor) {
+  AddNodes(100, joining_, kFit);
+  const NodePlan plan = Turn(absl::Seconds(1), 7);
+  EXPECT_EQ(plan.writes.size(), 7U);
+  EXPECT_EQ(plan.waiting, 93U);
+}
+
+TEST_F(NodePlanTest, WhatFailsIsTriedAgainLaterAndWhatChangedAtOnce) {
+  AddNodes(1, joining_, kFit);
+  const auto plan = [&] { return planner_.Plan({nodes_, facts_, "", kRoom}, now_).writes.size(); };
+  EXPECT_EQ(plan(), 1U);
+  EXPECT_EQ(plan(), 0U) << "it is under way";
+  planner_.OnWritten("node-0", absl::AbortedError("changed"), false, now_);
+  EXPECT_EQ(plan(), 1U);
+  planner_.OnWritten("node-0", absl::UnavailableError("away"), false, now_);
+  EXPECT_EQ(plan(), 0U);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(plan(), 1U);
+  planner_.OnWritten("node-0", absl::UnavailableError("away"), false, now_);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(plan(), 0U);
+  now_ += absl::Seconds(1);
+  EXPECT_EQ(plan(), 1U);
+}
+
+TEST_F(NodePlanTest, NoRoomAtTheServerSlowsWritesDown) {
+  AddNodes(900, joining_, kFit);
+  Turn(absl::ZeroDuration());
+  planner_.OnWritten("node-0", absl::UnavailableError("429"), true, now_);
+  EXPECT_LE(Turn(absl::Seconds(1)).writes.size(), 150U);
+}
+
+}  // namespace
+}  // namespace spoke::ipam

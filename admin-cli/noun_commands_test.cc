@@ -85,6 +85,7 @@ TEST_F(NounTest, NodeListPutsTheMessagesOfTheStreamTogether) {
   EXPECT_EQ(nodes[0]["last_seen"], "2023-11-14T22:13:20Z");
   EXPECT_THAT(Run("node list -o wide").out, HasSubstr("zone=1"));
   EXPECT_EQ(Run("node list -o name").out, "node1\nnode2\n");
+  EXPECT_EQ(Run("node ls -o name").out, "node1\nnode2\n");
 }
 
 TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {

@@ -166,7 +166,8 @@ std::string MeantName(const Client& client, const Command& command, const Argume
     for (const std::string& name : names) compared.push_back(Lower(name));
     for (const std::string& value : arguments.All(parameter.name)) {
       // A kind may be written in several ways.
-      const std::string meant = meaning == Values::kKind ? KindOf(value) : value;
+      const std::string meant =
+          meaning == Values::kKind ? KindOf(value.substr(0, value.find('/'))) : value;
       if (std::find(names.begin(), names.end(), meant) != names.end()) continue;
       const std::string nearest = Nearest(Lower(value), compared);
       const auto found = std::find(compared.begin(), compared.end(), nearest);

@@ -85,6 +85,20 @@ TEST_F(NounTest, NodeListPutsTheMessagesOfTheStreamTogether) {
   EXPECT_EQ(nodes[0]["last_seen"], "2023-11-14T22:13:20Z");
   EXPECT_THAT(Run("node list -o wide").out, HasSubstr("zone=1"));
   EXPECT_EQ(Run("node list -o name").out, "node1\nnode2\n");
+  EXPECT_EQ(Run("node ls -o name").out, "node1\nnode2\n");
+}
+
+TEST_F(NounTest, NodesAreSelectedByTheirLabels) {
+  Change([](FakeState& state) {
+    (*state.nodes["node1"].mutable_labels())["gpu"] = "h100";
+    (*state.nodes["node2"].mutable_labels())["zone"] = "1";
+  });
+  EXPECT_EQ(Run("node list -l zone=1 -o name").out, "node1\nnode2\n");
+  EXPECT_EQ(Run("node list --selector zone=1,gpu=h100 -o name").out, "node1\n");
+  EXPECT_EQ(Run("node list -l zone=1 -l gpu=h100 -o name").out, "node1\n");
+  EXPECT_EQ(Json("node list -l zone=3").size(), 0U);
+  EXPECT_EQ(Run("node list -l zone").code, 2);
+  EXPECT_EQ(Run("node list -l zone=1,gpu").code, 2);
 }
 
 TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {

@@ -46,7 +46,11 @@ void Bind(const Command& command, CLI::App& app, Bindings& bindings) {
     if (parameter.repeated) option->take_all();
     bound.options.emplace_back(parameter, option);
   }
-  for (const Command& one : command.commands) Bind(one, *app.add_subcommand(one.name), bindings);
+  for (const Command& one : command.commands) {
+    CLI::App* const verb = app.add_subcommand(one.name);
+    if (one.name == "list") verb->alias("ls");  // Hands know it from shells.
+    Bind(one, *verb, bindings);
+  }
 }
 
 // Returns the apps from the root to the last command that was named.

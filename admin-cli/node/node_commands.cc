@@ -1,6 +1,11 @@
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_split.h"
 #include "admin-cli/output/views.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
@@ -14,10 +19,40 @@ const Parameter kNode = {.name = "node",
                          .values = Values::kNode,
                          .required = true};
 
+using Labels = std::map<std::string, std::string>;
+
+// Returns the labels that a node must have: of each --selector, and of each part of one between
+// commas. Errors: kInvalidArgument (a part is not KEY=VALUE).
+absl::StatusOr<Labels> SelectedLabels(const Arguments& arguments) {
+  Labels labels;
+  for (const std::string& selector : arguments.All("selector")) {
+    const std::vector<std::string> parts = absl::StrSplit(selector, ',');
+    for (const std::string& part : parts) {
+      const size_t equals = part.find('=');
+      if (equals == 0 || equals == std::string::npos) {
+        return absl::InvalidArgumentError(
+            fmt::format("node list: --selector: \"{}\" is not KEY=VALUE", part));
+      }
+      labels[part.substr(0, equals)] = part.substr(equals + 1);
+    }
+  }
+  return labels;
+}
+
+bool HasAll(const v1::NodeInfo& node, const Labels& labels) {
+  return std::all_of(labels.begin(), labels.end(), [&](const auto& label) {
+    const auto found = node.labels().find(label.first);
+    return found != node.labels().end() && found->second == label.second;
+  });
+}
+
 absl::StatusOr<int> List(Session& session) {
+  ASSIGN_OR_RETURN(const Labels labels, SelectedLabels(session.arguments));
   ListPrinter<v1::NodeInfo> printer(session, NodeForm(session));
   RETURN_IF_ERROR(session.client.Read(kListNodes, {}, [&](const v1::ListNodesResponse& batch) {
-    for (const v1::NodeInfo& node : batch.nodes()) printer.Add(node);
+    for (const v1::NodeInfo& node : batch.nodes()) {
+      if (HasAll(node, labels)) printer.Add(node);
+    }
     return absl::OkStatus();
   }));
   return Done(printer.Print());
@@ -197,7 +232,14 @@ Command NodeCommand() {
                            "SHORTAGE why the node has fewer addresses than it should.",
             .examples =
                 {"spokectl node list", "spokectl node list -o wide --watch",
+                 "spokectl node list -l accelerator=h100,zone=2 -o name",
                  "spokectl node list -o json | jq '.[] | select(.connected | not) | .name'"},
+            .options = {{.name = "selector",
+                         .value = "LABELS",
+                         .help = "Only nodes that have these labels: KEY=VALUE,...",
+                         .values = Values::kLabel,
+                         .letter = 'l',
+                         .repeated = true}},
             .run = List,
             .watchable = true},
            {.name = "show",

@@ -1,3 +1,8 @@
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/output/unified_diff.h"
 #include "admin-cli/policy/objects.h"
@@ -115,15 +120,31 @@ std::string_view ListedBy(std::string_view word) {
   return "";
 }
 
+// Returns KIND and NAME of "KIND/NAME", which is how -o name prints an object; nullopt: it is not
+// that.
+std::optional<v1::ObjectName> ObjectNameIn(const std::string& word) {
+  const size_t slash = word.find('/');
+  if (slash == 0 || slash == std::string::npos || slash + 1 == word.size()) return std::nullopt;
+  v1::ObjectName object;
+  object.set_kind(KindOf(word.substr(0, slash)));
+  object.set_name(word.substr(slash + 1));
+  return object;
+}
+
 absl::StatusOr<int> Get(Session& session) {
   v1::GetObjectsRequest request;
-  const std::string& kind = session.arguments.Text("kind");
+  std::string kind = session.arguments.Text("kind");
+  const auto both = ObjectNameIn(kind);
+  if (both && session.arguments.Has("name")) {
+    return absl::InvalidArgumentError(fmt::format("get {}: one name is one too many", kind));
+  }
+  if (both) kind = both->kind();
   if (const std::string_view command = ListedBy(kind); !command.empty()) {
     return absl::NotFoundError(
         fmt::format("there is no kind \"{}\" of policy objects; did you mean: {}", kind, command));
   }
   if (kind != "all") request.set_kind(KindOf(kind));
-  request.set_name(session.arguments.Text("name"));
+  request.set_name(both ? both->name() : session.arguments.Text("name"));
   if (kind == "all" && !request.name().empty()) {
     return absl::InvalidArgumentError("get all NAME: a name belongs to a kind; name the kind");
   }
@@ -143,21 +164,39 @@ absl::StatusOr<int> Get(Session& session) {
   return Done(PrintList(session, ObjectForm(session), response.objects()));
 }
 
+// Returns the objects of "KIND NAME...", or of "KIND/NAME...". Errors: kInvalidArgument (some of
+// both).
+absl::StatusOr<std::vector<v1::ObjectName>> NamedObjects(const Arguments& arguments) {
+  std::vector<v1::ObjectName> objects;
+  const std::string& kind = arguments.Text("kind");
+  const auto first = ObjectNameIn(kind);
+  if (first) objects.push_back(*first);
+  for (const std::string& name : arguments.All("name")) {
+    const auto both = ObjectNameIn(name);
+    if (both.has_value() != first.has_value()) {
+      return absl::InvalidArgumentError(
+          "delete: say KIND and NAME, or KIND/NAME of each; one of the two");
+    }
+    v1::ObjectName& object = objects.emplace_back();
+    object.set_kind(both ? both->kind() : KindOf(kind));
+    object.set_name(both ? both->name() : name);
+  }
+  return objects;
+}
+
 absl::StatusOr<int> Delete(Session& session) {
   const Arguments& arguments = session.arguments;
   const bool named = arguments.Has("kind");
-  if (named == arguments.Has("file") || (named && !arguments.Has("name"))) {
+  const bool whole = arguments.Has("name") || ObjectNameIn(arguments.Text("kind")).has_value();
+  if (named == arguments.Has("file") || (named && !whole)) {
     return absl::InvalidArgumentError(
         "delete: say KIND and NAME, or -f FILE with the objects; one of the two");
   }
   v1::DeleteObjectsRequest request;
   request.set_dry_run(arguments.Has("dry-run"));
   if (named) {
-    for (const std::string& name : arguments.All("name")) {
-      v1::ObjectName& object = *request.add_objects();
-      object.set_kind(KindOf(arguments.Text("kind")));
-      object.set_name(name);
-    }
+    ASSIGN_OR_RETURN(const std::vector<v1::ObjectName> objects, NamedObjects(arguments));
+    for (const v1::ObjectName& object : objects) *request.add_objects() = object;
   } else {
     ASSIGN_OR_RETURN(v1::ApplyRequest files, RequestOf(session));
     *request.mutable_files() = std::move(*files.mutable_files());
@@ -216,7 +255,9 @@ Command DiffCommand() {
 std::vector<Command> ObjectCommands() {
   const Parameter kind = {.name = "kind",
                           .value = "KIND",
-                          .help = "Such as Pool, ClusterNetwork or Team; pool and pools will do",
+                          .help =
+                              "Such as Pool, ClusterNetwork or Team; pool and pools will do, "
+                              "and KIND/NAME for both",
                           .values = Values::kKind};
   Parameter get_kind = kind;
   get_kind.required = true;
@@ -230,7 +271,8 @@ std::vector<Command> ObjectCommands() {
           {.name = "get",
            .summary = "Objects as the server has them",
            .description = "With -o yaml, in the form that apply takes.",
-           .examples = {"spokectl get all", "spokectl get team research -o yaml"},
+           .examples = {"spokectl get all", "spokectl get team research -o yaml",
+                        "spokectl get Team/research -o json"},
            .positionals = {get_kind, name},
            .run = Get,
            .group = kGroupPolicy,

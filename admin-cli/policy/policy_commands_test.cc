@@ -105,6 +105,10 @@ TEST_F(CommandTest, GetGivesWhatApplyTakes) {
   EXPECT_EQ(Json("get Team a")["metadata"]["name"], "a");
   EXPECT_EQ(Json("get Team").size(), 1U);
   EXPECT_EQ(Run("get Team b").code, 4);
+  EXPECT_EQ(Json("get Team/a")["metadata"]["name"], "a");
+  EXPECT_EQ(Run("get teams/a -o name").out, "Team/a\n");
+  EXPECT_EQ(Run("get Team/a a").code, 2);
+  EXPECT_EQ(Run("get Team/b").err, "spokectl: there is no Team b\n");
   const Outcome unknown = Run("get tems");
   EXPECT_EQ(unknown.code, 4);
   EXPECT_EQ(unknown.err, "spokectl: there is no kind \"tems\"; did you mean Team?\n");
@@ -127,6 +131,9 @@ TEST_F(CommandTest, DeleteTakesNamesOrFiles) {
   const std::string file = WriteFile("team.yaml", Team("a", "one"));
   ASSERT_EQ(Run("apply -f " + file).code, 0);
   EXPECT_EQ(Run("delete team a --dry-run").out, "Team/a deleted (dry run)\n");
+  EXPECT_EQ(Run("delete Team/a --dry-run").out, "Team/a deleted (dry run)\n");
+  EXPECT_EQ(Run("delete Team/a a").code, 2);
+  EXPECT_EQ(Run("delete Team a Team/b").code, 2);
   EXPECT_EQ(Json("delete team a --dry-run")[0]["action"], "deleted");
   EXPECT_EQ(Run("delete -f " + file).out, "Team/a deleted\n");
   EXPECT_EQ(Run("delete team a").code, 4);

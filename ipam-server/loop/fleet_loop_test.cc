@@ -206,6 +206,16 @@ TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   EXPECT_THAT(problems, testing::IsEmpty());
 }
 
+TEST_F(FleetLoopTest, AnEventOfNoAddressNamesNone) {
+  Greet(1);
+  loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-9"}, "c", "/subscriptions/s/vm/9")});
+  Step();
+  ASSERT_EQ(log_.Count("node_replaced"), 1);
+  for (const std::string& line : log_.lines()) {
+    EXPECT_THAT(line, testing::Not(testing::HasSubstr("address=0.0.0.0")));
+  }
+}
+
 TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
   std::vector<std::string> problems;
   const auto look = [&] {

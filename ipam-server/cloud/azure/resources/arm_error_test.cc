@@ -152,6 +152,14 @@ TEST(Describe, IsALineForOperators) {
   EXPECT_EQ(ToString(error.kind), "subnet-full");
 }
 
+TEST(Describe, TheActionThatIsMissingIsNotCutOff) {
+  const std::string action = "Microsoft.Network/networkInterfaces/write";
+  const std::string message = "The client '" + std::string(600, 'c') +
+                              "' does not have authorization to perform action '" + action + "'";
+  EXPECT_NE(Describe(Decode(403, Body("AuthorizationFailed", message))).find(action),
+            std::string::npos);
+}
+
 TEST(ArmError, TheTableForOperatorsSaysWhatIsDone) {
   const auto table = os::ReadFile(SPOKE_SOURCE_DIR "/docs/AZURE_ERRORS.md");
   ASSERT_TRUE(table.ok()) << table.status();

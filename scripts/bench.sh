@@ -16,6 +16,7 @@ usage: scripts/bench.sh NAME|all [--quick]
   azure_calls   calls to Azure for each pod that comes and goes
   ipam_scale    the cost of an operation with 20,000, 200,000 and 2,000,000 addresses
   ipam_stalls   the longest turn of the server's loop with 202,500 addresses, whatever is wanted of it
+  nodes         7,500 nodes join at once: until the last is lifted, and what is written to the Kubernetes API
   conntrack_pass  deleting the connections of released addresses from a table of 100,000
   gateway_failover  new connections through an egress gateway that is cut off, and those by another
   path_cost     what a packet costs from pod to pod, over plain routing, iptables rules and VXLAN
@@ -42,7 +43,7 @@ Environment:
 EOT
 }
 
-readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale ipam_stalls azure_coldstart azure_calls
+readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale ipam_stalls nodes azure_coldstart azure_calls
                 conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint ha)
 child=
 
@@ -59,7 +60,7 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
+  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-nodes-bench spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
 }
 
 # The packages that a peer is measured with: installed for those benchmarks only, and never started as a

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,12 @@ struct FitnessFacts {
   std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
 
   bool operator==(const FitnessFacts&) const = default;
+};
+
+// What the server knows of all nodes.
+struct FleetFacts {
+  std::map<std::string, FitnessFacts> nodes;  // By name.
+  std::string frozen;  // Why nothing may be decided from them; empty: it may.
 };
 
 struct Fitness {

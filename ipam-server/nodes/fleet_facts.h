@@ -1,20 +1,12 @@
 // What the fleet's loop knows of nodes, read in short queries so that nobody waits for it.
 #pragma once
 
-#include <map>
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/nodes/fitness.h"
 
 namespace spoke::ipam {
-
-struct FleetFacts {
-  std::map<std::string, FitnessFacts> nodes;  // By name.
-  std::string frozen;  // Why nothing may be decided from them; empty: it may.
-};
 
 // For any thread but the loop's own. Errors: as AskLoop().
 absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience);

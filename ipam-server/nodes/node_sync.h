@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "ipam-server/nodes/fleet_facts.h"
+#include "ipam-server/nodes/fitness.h"
 #include "ipam-server/nodes/node_plan.h"
 #include "ipam-server/nodes/standing_board.h"
 #include "lib/kubernetes/node_client.h"

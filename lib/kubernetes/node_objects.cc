@@ -41,9 +41,9 @@ absl::StatusOr<const json*> ListIn(const json& object, const char* name, size_t 
 
 // An object; an empty one where there is none.
 absl::StatusOr<const json*> ObjectIn(const json& object, const char* name) {
-  static const json kNone = json::object();
+  static const json none = json::object();
   const json* member = FindMember(object, name);
-  if (member == nullptr) return &kNone;
+  if (member == nullptr) return &none;
   if (!member->is_object()) return Strange(name, "no object");
   return member;
 }

@@ -135,7 +135,7 @@ std::string Recovery::Reason() const {
 
 RecoveryState Recovery::Next() const {
   RecoveryState next = state_;
-  ++next.epoch;
+  if (open()) ++next.epoch;
   next.opened_under = open() ? leadership_ : 0;
   return next;
 }

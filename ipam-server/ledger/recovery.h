@@ -3,8 +3,10 @@
 // such a store calls free may be in use, so that nothing is decided from it before the nodes have
 // spoken. Pure.
 //
-// A store has an identity and an epoch, which rises with each commit. Nodes are told both as their
-// mark, signed, and show it when they connect. The server keeps its own beside its store.
+// A store has an identity and an epoch, which rises with each commit, but for those while nobody is
+// told anything: an old store must not come up to what nodes were told of a newer one. Nodes are
+// told both as their mark, signed, and show it when they connect. The server keeps its own beside
+// its store.
 #pragma once
 
 #include <cstdint>
@@ -122,7 +124,7 @@ class Recovery {
   const RecoveryState& state() const { return state_; }
   // Returns the state that the next commit stores.
   RecoveryState Next() const;
-  void Committed() { committed_ = ++state_.epoch; }
+  void Committed() { committed_ = state_.epoch = Next().epoch; }
 
  private:
   void Recover(std::string reason, uint64_t nodes, absl::Time now);

@@ -77,6 +77,24 @@ TEST(Recovery, OnAMachineThatHasBootedNodesHaveTimeToSpeak) {
   }
 }
 
+// Each hello is a commit, so that an old store would come up to what nodes were told since.
+TEST(Recovery, WhatIsStoredWhileNobodyIsToldAnythingHidesNoMark) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Witness(), kNow);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(recovery.Next().epoch, 10U);
+    recovery.Committed();
+  }
+  EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 2}, kNow));
+  recovery.Committed();
+  recovery.OnSpoken(kNode1);
+  EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 11, .nodes = 3}, kNow)) << "already";
+  EXPECT_EQ(recovery.Silent({kNode1}), 2U) << "the older mark counts as well";
+  recovery.Open();
+  recovery.Committed();
+  EXPECT_EQ(recovery.state().epoch, 14U);
+}
+
 TEST(Recovery, WhatANodeWasToldBeyondTheStoreBeginsARecovery) {
   Recovery recovery = AtEpoch(10);
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 10}, kNow));

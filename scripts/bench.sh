@@ -24,6 +24,7 @@ usage: scripts/bench.sh NAME|all [--quick]
   policy_apply  a policy of 1,000 blocks comes into force while packets flow
   shaping       how exact limits are, and whether anything else notices
   budget        shares of a budget of the whole cluster, in simulation and over gRPC
+  search        all states of three nodes with three addresses, in every order of what can happen
   ha            three servers on three members of etcd, 7,500 agents over mutual TLS: servers and members
                 are killed and stopped, 100 times each, which takes hours (SPOKE_HA_REPEATS=N: N times; 0:
                 these are left out)
@@ -44,7 +45,7 @@ EOT
 }
 
 readonly names=(cni_add cni_churn ipam_storm ipam_steady ipam_commit ipam_recover ipam_scale ipam_stalls nodes azure_coldstart azure_calls
-                conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint ha)
+                conntrack_pass gateway_failover path_cost acct_scrape policy_apply shaping budget footprint search ha)
 child=
 
 # The benchmark cleans up after itself; it only has to be told, and waited for.
@@ -60,7 +61,7 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-nodes-bench spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
+  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-nodes-bench spoke-search spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
 }
 
 # The packages that a peer is measured with: installed for those benchmarks only, and never started as a

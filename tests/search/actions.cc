@@ -214,7 +214,8 @@ bool Do(World& world, const Action& action, Defect defect) {
     case Act::kReplace:
       return Replace(node);
     case Act::kRestartLeader:
-      return Lead(world, Mark::kOwn, defect);
+      // One that has not opened has left no mark of this store yet.
+      return world.phase == Phase::kOpen && Lead(world, Mark::kOwn, defect);
     case Act::kChangeLeader:
       return Lead(world, Mark::kOfOther, defect);
     case Act::kBackUp:

@@ -194,7 +194,15 @@ void Turn::DoWrong() {
 }
 
 void Turn::TryToOpen(absl::Time by) {
-  if (recovery_.open() || !recovery_.MayOpen(NodesWithAddresses(fleet_.ledger), by)) return;
+  std::vector<NodeKey> known = NodesWithAddresses(fleet_.ledger);
+  const bool early = step_.defect == Defect::kOpensEarly;
+  if (world_.restored && !early && recovery_.phase() == ipam::Recovery::Phase::kProving) {
+    // It is taken that they speak in time, whether this store knows them or not.
+    for (size_t i = 0; i < kNodes; ++i) {
+      if (world_.nodes[i].nic != 0) known.push_back(KeyOf(i, world_.nodes[i].agent.vm));
+    }
+  }
+  if (recovery_.open() || !recovery_.MayOpen(known, by)) return;
   ipam::ServerState state{.fleet = std::move(fleet_),
                           .objects = {},
                           .bundles = ipam::BundleHistory(ipam::ObjectSet()),

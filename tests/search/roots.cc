@@ -135,6 +135,8 @@ std::vector<Root> AllRoots() {
   add(Start::kCameSince, 1, {{kRestore, 1}});
   add(Start::kMovedSince, 1, {{kRestore, 1}});
   add(Start::kMovedCutOff, 1, {{kRestore, 1}});
+  add(Start::kCameSince, 1, {{kAdd, 1}, {kRestore, 1}});
+  add(Start::kMovedSince, 1, {{kAdd, 1}, {kRestore, 1}});
   add(Start::kNothing, 1, {{kAdd, 1}, {kCut, 1}, {kLeaderChange, 1}});
   add(Start::kDrained, 1, {{kAdd, 1}, {kTick, 1}, {kLeaderChange, 1}});
   add(Start::kDrained, 1, {{kAdd, 1}, {kMode, 1}, {kCut, 1}});

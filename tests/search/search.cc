@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
+#include "absl/time/clock.h"
 #include "fmt/core.h"
 #include "tests/search/actions.h"
 

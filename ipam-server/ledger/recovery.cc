@@ -84,7 +84,8 @@ bool Recovery::MayOpen(const std::vector<NodeKey>& known, absl::Time now) const 
       return false;
     case Phase::kProving:
       // Where nobody is known, nobody's silence means anything.
-      return now >= proven_at_ || (!known.empty() && Silent(known) == 0);
+      return now >= proven_at_ || (now >= proven_at_ - (kProvingTime - kLeastProvingTime) &&
+                                   !known.empty() && Silent(known) == 0);
     case Phase::kRecovering:
       return !spoken_.empty() && Silent(known) == 0;
   }

@@ -76,6 +76,9 @@ class Recovery {
 
   // What nobody contradicts for so long holds.
   static constexpr absl::Duration kProvingTime = absl::Minutes(1);
+  // For so long at the least, whoever has spoken: within it agents that had lost their server are
+  // back, also those that an old store does not know.
+  static constexpr absl::Duration kLeastProvingTime = absl::Seconds(15);
   static constexpr absl::Duration kUnverifiedTime = absl::Hours(1);
   static constexpr size_t kMostFormer = 8;
 

@@ -163,6 +163,8 @@ void FleetLoop::RequestSome() {
     const auto next = attach_waiting_.extract(attach_waiting_.begin());
     const NodeRecord* record = state_.fleet.ledger.Find(next.value());
     if (record == nullptr || !HasItsInstance(state_.fleet.ledger, *record)) continue;
+    // Where machines are known by name only, what has the name now is another's NIC.
+    if (record->mode == NodeMode::kRetired && !settings_.fleet.cloud_chooses) continue;
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());

@@ -270,6 +270,20 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   EXPECT_THAT(SentTo<node_api::Welcome>(2), ElementsAre(node_api::Welcome{.session_epoch = 2}));
 }
 
+// A cloud that knows machines by their names would take the other one's NIC for gone.
+TEST_F(FleetLoopTest, NothingIsAskedForAMachineThatAnotherHasReplaced) {
+  Greet(1);
+  ASSERT_EQ(CountAddresses(Stored()).attaching, 2U) << "the cloud has yet to answer";
+  loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-2"}, "b2", "/subscriptions/s/vm/2")});
+  Step();
+  cloud_.FailRequests(absl::UnavailableError("later"));
+  AnswerCloud();
+  loop_ = NewLoop();
+  Step();
+  ASSERT_FALSE(cloud_.waiting().empty());
+  for (const NicRequest& request : cloud_.waiting()) EXPECT_NE(request.node, kNode);
+}
+
 TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {
   Greet(1);
   cloud_.FailRequests(absl::UnavailableError("throttled"));

@@ -12,7 +12,10 @@ void Fabric::AddVm(const ipam::NodeKey& node, const ip::MacAddress& mac) {
   nics_[node.vm_id].holds = {.node = node, .nic_mac = mac, .configurations = {}};
 }
 
-void Fabric::RemoveVm(const std::string& vm) { nics_.erase(vm); }
+void Fabric::RemoveVm(const std::string& vm) {
+  nics_.erase(vm);
+  std::erase_if(holders_, [&](const auto& entry) { return entry.second == vm; });
+}
 
 bool Fabric::Has(const std::string& vm, const ip::Address& address) const {
   const ipam::NicAddresses* nic = Find(vm);
@@ -31,23 +34,20 @@ absl::StatusOr<ipam::NicAddresses> Fabric::Apply(const ipam::NicRequest& desired
   Nic& nic = it->second;
   if (order < nic.order) return absl::AbortedError("the NIC has changed since");
   nic.order = order;
-  const std::vector<ipam::IpConfiguration> before =
-      std::exchange(nic.holds.configurations, desired.Configured().configurations);
-  std::sort(nic.holds.configurations.begin(), nic.holds.configurations.end());
-  std::set<ip::Prefix> had;
-  for (const auto& entry : before) had.insert(entry.range);
-  for (const auto& entry : nic.holds.configurations) {
-    if (had.erase(entry.range) == 0) watcher_.on_attached(it->first, entry.range);
+  std::vector<ipam::IpConfiguration> next = desired.Configured().configurations;
+  std::erase_if(next, [&](const ipam::IpConfiguration& entry) {
+    return holders_.try_emplace(entry.range.base(), it->first).first->second != it->first;
+  });
+  std::sort(next.begin(), next.end());
+  std::set<ip::Prefix> lost;
+  for (const auto& entry : nic.holds.configurations) lost.insert(entry.range);
+  for (const auto& entry : next) lost.erase(entry.range);
+  nic.holds.configurations = std::move(next);
+  for (const ip::Prefix& range : lost) {
+    holders_.erase(range.base());
+    if (on_detached_) on_detached_(it->first, range);
   }
-  for (const ip::Prefix& range : had) watcher_.on_detached(it->first, range);
   return nic.holds;
-}
-
-void Fabric::TakeOff(const std::string& vm, const ip::Prefix& range) {
-  const auto nic = nics_.find(vm);
-  if (nic == nics_.end()) return;
-  std::erase_if(nic->second.holds.configurations,
-                [&](const auto& entry) { return entry.range == range; });
 }
 
 std::vector<ipam::NicAddresses> Fabric::List() const {
@@ -71,6 +71,13 @@ void SimCloud::Request(ipam::NicRequest desired) {
 
 void SimCloud::Send(ipam::NicRequest desired) {
   under_way_.insert(desired.node);
+  if (!edges_.leads()) {
+    edges_.trace.Count("cloud not asked by who may not lead");
+    edges_.schedule.After(absl::Seconds(1), [this, alive = alive_, node = desired.node] {
+      if (*alive) Finish(node, absl::UnavailableError("another server may lead"));
+    });
+    return;
+  }
   const uint64_t order = edges_.fabric.NextOrder();
   const absl::Duration there = edges_.random.Between(edges_.faults.least, edges_.faults.most);
   const absl::Duration back = edges_.random.Between(absl::Milliseconds(10), edges_.faults.least);

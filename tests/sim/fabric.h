@@ -21,24 +21,20 @@ namespace spoke::sim {
 // Not thread-safe.
 class Fabric {
  public:
-  struct Watcher {
-    std::function<void(const std::string& vm, const ip::Prefix&)> on_attached;
-    std::function<void(const std::string& vm, const ip::Prefix&)> on_detached;
-  };
-  void Watch(Watcher watcher) { watcher_ = std::move(watcher); }
+  // Called with what has left a NIC, once it has.
+  using OnDetached = std::function<void(const std::string& vm, const ip::Prefix& range)>;
+  void Watch(OnDetached on_detached) { on_detached_ = std::move(on_detached); }
 
   void AddVm(const ipam::NodeKey& node, const ip::MacAddress& mac);
   void RemoveVm(const std::string& vm);
   bool Has(const std::string& vm, const ip::Address& address) const;
   bool Exists(const std::string& vm) const { return nics_.contains(vm); }
 
-  // Makes the NIC hold what is desired. `order`: an operation is refused once a later one has been
-  // carried out there, as by its ETag. Errors: kNotFound (no such VM), kAborted (too late).
+  // Makes the NIC hold what is desired, but for addresses that another NIC has. `order`: an
+  // operation is refused once a later one has been carried out there, as by its ETag. Errors:
+  // kNotFound (no such VM), kAborted (too late).
   absl::StatusOr<ipam::NicAddresses> Apply(const ipam::NicRequest& desired, uint64_t order);
   uint64_t NextOrder() { return ++last_order_; }
-  // Takes the address off its NIC, as another writer does.
-  void TakeOff(const std::string& vm, const ip::Prefix& range);
-
   std::vector<ipam::NicAddresses> List() const;
   const ipam::NicAddresses* Find(const std::string& vm) const;
 
@@ -47,9 +43,10 @@ class Fabric {
     ipam::NicAddresses holds;
     uint64_t order = 0;
   };
-  std::map<std::string, Nic> nics_;  // Keyed by VM id.
+  std::map<std::string, Nic> nics_;             // Keyed by VM id.
+  std::map<ip::Address, std::string> holders_;  // The VM, keyed by first address.
   uint64_t last_order_ = 0;
-  Watcher watcher_;
+  OnDetached on_detached_;
 };
 
 // What may go wrong with the cloud at present.
@@ -72,6 +69,8 @@ class SimCloud final : public ipam::Cloud {
     const CloudFaults& faults;
     Random& random;
     Trace& trace;
+    // Whether nobody else can lead: only then anything is written.
+    std::function<bool()> leads;
   };
   SimCloud(const Edges& edges, ipam::CloudAnswer answer)
       : edges_(edges), answer_(std::move(answer)), alive_(std::make_shared<bool>(true)) {}

@@ -20,10 +20,8 @@ void ForEachAddress(const ip::Prefix& range, const Take& take) {
 
 Laws::Laws(const LawSettings& settings, const Schedule& schedule, Fabric& fabric, StoreDisks& disks)
     : settings_(settings), schedule_(schedule), fabric_(fabric) {
-  fabric.Watch(
-      {.on_attached = [this](const std::string& vm, const auto& range) { OnAttached(vm, range); },
-       .on_detached = [this](const std::string& vm, const auto& range) { OnDetached(vm, range); }});
-  disks.Watch([this](std::string_view key, const auto& value) { OnDurable(key, value); });
+  fabric.Watch([this](const std::string& vm, const auto& range) { OnDetached(vm, range); });
+  disks.Watch([this](const StoreDisks::Changes& changes) { OnDurable(changes); });
 }
 
 void Laws::Break(int law, std::string what) {
@@ -109,19 +107,7 @@ void Laws::OnJournal(const Machine& machine, const netagent::Event& event) {
 
 // --- NICs. ---
 
-void Laws::OnAttached(const std::string& vm, const ip::Prefix& range) {
-  const auto [owner, is_first] = on_nic_.emplace(range.base(), vm);
-  if (is_first || owner->second == vm) return;
-  if (fabric_.Exists(owner->second)) {
-    Break(8, fmt::format("{} is put on the NIC of {} and is on that of {}", range.ToString(), vm,
-                         owner->second));
-  }
-  owner->second = vm;
-}
-
 void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
-  const auto owner = on_nic_.find(range.base());
-  if (owner != on_nic_.end() && owner->second == vm) on_nic_.erase(owner);
   const auto agent = assignable_.find(vm);
   if (agent == assignable_.end()) return;
   ForEachAddress(range, [&](const ip::Address& address) {
@@ -134,37 +120,54 @@ void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
 
 // --- The store. ---
 
-void Laws::OnDurable(std::string_view key, const std::optional<std::string>& value) {
-  if (key == ipam::kStoreKey) {
-    const auto state = value ? ipam::DecodeStore(*value) : absl::NotFoundError("no store");
-    store_id_ = state.ok() ? state->store_id : "";
-    epoch_ = state.ok() ? state->epoch : 0;
-    const auto told = told_.find(store_id_);
-    if (restoring_) {
-      told_.clear();
-    } else if (told != told_.end() && epoch_ < told->second) {
-      Break(6,
-            fmt::format("the store is at epoch {}, and nodes were told {}", epoch_, told->second));
+// What one transaction takes from a node it may give to another, so that all is taken first.
+void Laws::OnDurable(const StoreDisks::Changes& changes) {
+  std::vector<std::pair<std::string_view, ipam::NodeRecord>> learned;
+  for (const auto& [key, value] : changes) {
+    if (key == ipam::kStoreKey) OnDurableStore(value);
+    if (!key.starts_with(ipam::kNodeKeyPrefix)) continue;
+    if (!value) {
+      Forget(key, nullptr);
+      continue;
     }
-    return;
+    auto record = ipam::DecodeNode(*value);
+    if (!record.ok()) return Break(5, fmt::format("{}: {}", key, base::MessageOf(record.status())));
+    Forget(key, &*record);
+    learned.emplace_back(key, *std::move(record));
   }
-  if (!key.starts_with(ipam::kNodeKeyPrefix)) return;
-  if (!value) return OnDurableNode(key, std::nullopt);
-  auto record = ipam::DecodeNode(*value);
-  if (!record.ok()) return Break(5, fmt::format("{}: {}", key, base::MessageOf(record.status())));
-  OnDurableNode(key, *std::move(record));
+  for (auto& [key, record] : learned) Learn(key, std::move(record));
 }
 
-void Laws::OnDurableNode(std::string_view key, std::optional<ipam::NodeRecord> next) {
-  const auto before = durable_.find(key);
-  if (before != durable_.end()) {
-    attached_ -= before->second.configurations.size();
-    if (!restoring_) CheckTaken(before->second, next ? &*next : nullptr);
-    durable_.erase(before);
+void Laws::OnDurableStore(const std::optional<std::string>& value) {
+  const auto state = value ? ipam::DecodeStore(*value) : absl::NotFoundError("no store");
+  store_id_ = state.ok() ? state->store_id : "";
+  epoch_ = state.ok() ? state->epoch : 0;
+  const auto told = told_.find(store_id_);
+  if (restoring_) {
+    told_.clear();
+  } else if (told != told_.end() && epoch_ < told->second) {
+    Break(6, fmt::format("the store is at epoch {}, and nodes were told {}", epoch_, told->second));
   }
-  if (!next) return;
-  attached_ += next->configurations.size();
-  durable_.emplace(key, *std::move(next));
+}
+
+void Laws::Forget(std::string_view key, const ipam::NodeRecord* next) {
+  const auto before = durable_.find(key);
+  if (before == durable_.end()) return;
+  if (!restoring_) CheckTaken(before->second, next);
+  for (const auto& [base, configuration] : before->second.configurations) {
+    const auto owner = owners_.find(base);
+    if (owner != owners_.end() && owner->second == key) owners_.erase(owner);
+  }
+  durable_.erase(before);
+}
+
+void Laws::Learn(std::string_view key, ipam::NodeRecord record) {
+  for (const auto& [base, configuration] : record.configurations) {
+    const auto [owner, is_first] = owners_.emplace(base, key);
+    if (is_first) continue;
+    Break(8, fmt::format("{} is in the records {} and {}", base.ToString(), owner->second, key));
+  }
+  durable_.emplace(key, std::move(record));
 }
 
 void Laws::CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after) {
@@ -255,11 +258,11 @@ void Laws::CheckBound(uint64_t asked) {
   asked_.emplace_back(now, asked);
   asked_sum_ += asked;
   const auto share =
-      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(attached_));
+      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(owners_.size()));
   const uint64_t bound = 2 * std::max(share + 1, settings_.breaker_floor) + pardoned_;
   if (asked_sum_ <= bound) return;
   Break(9, fmt::format("{} addresses are asked for within a minute, of {} attached", asked_sum_,
-                       attached_));
+                       owners_.size()));
 }
 
 }  // namespace spoke::sim

@@ -12,7 +12,7 @@
 //  6. Nothing is forgotten: the epoch of the store on the disks is never below one that a node was
 //     told, unless an operator has restored an older copy.
 //  7. Cooldown: an address that a pod has used goes to no other pod before its cooldown is over.
-//  8. One NIC: no two NICs have one address.
+//  8. One owner: no two records on the disks have one address.
 //  9. Bounded: what the server asks nodes to give back within a minute is within the breaker's
 //  share
 //     or floor, and what an operator has let pass.
@@ -92,10 +92,11 @@ class Laws final : public MachineWatcher, public ServerWatcher {
     std::set<ip::Address> withdrawn;
   };
 
-  void OnAttached(const std::string& vm, const ip::Prefix& range);
   void OnDetached(const std::string& vm, const ip::Prefix& range);
-  void OnDurable(std::string_view key, const std::optional<std::string>& value);
-  void OnDurableNode(std::string_view key, std::optional<ipam::NodeRecord> next);
+  void OnDurable(const StoreDisks::Changes& changes);
+  void OnDurableStore(const std::optional<std::string>& value);
+  void Forget(std::string_view key, const ipam::NodeRecord* next);
+  void Learn(std::string_view key, ipam::NodeRecord record);
   void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
   void CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report);
   void CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired);
@@ -111,9 +112,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<ip::Address, LinkKey> users_;
   std::map<ip::Address, absl::Time> last_used_;
   std::map<std::string, Assignable> assignable_;  // Keyed by VM id.
-  std::map<ip::Address, std::string> on_nic_;     // The VM; keyed by first address.
   std::map<std::string, ipam::NodeRecord, std::less<>> durable_;
-  uint64_t attached_ = 0;                                        // The addresses of all records.
+  std::map<ip::Address, std::string> owners_;  // The key of the record, by first address.
   std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.
   std::string store_id_;
   uint64_t epoch_ = 0;

@@ -15,7 +15,7 @@ constexpr absl::Duration kTurn = absl::Microseconds(300);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 constexpr absl::Duration kQuiet = absl::Seconds(1);
 // How long after the last message the loop may have something to do that nobody says.
-constexpr absl::Duration kBusy = absl::Seconds(2);
+constexpr absl::Duration kBusy = absl::Milliseconds(300);
 
 node_api::ServerMessage Said(ipam::BundleMessages& bundles, ipam::ToAgent message) {
   return std::visit(
@@ -43,7 +43,8 @@ Server::Server(const Edges& edges, uint64_t term, const MachineClock& clock,
       store_({edges.disks, life_, edges.store_faults, edges.random, edges.trace}, term),
       witness_(std::move(witness)),
       rules_{.server_version = base::kVersion, .check_peer_name = false},
-      cloud_({edges.fabric, edges.schedule, life_, edges.cloud_faults, edges.random, edges.trace},
+      cloud_({edges.fabric, edges.schedule, life_, edges.cloud_faults, edges.random, edges.trace,
+              edges.leads},
              [this, post = ipam::AnswersTo(mailbox_)](const ipam::NodeKey& node,
                                                       absl::StatusOr<ipam::NicAddresses> result) {
                post(node, std::move(result));

@@ -43,6 +43,7 @@ class Server final : public ipam::AgentLink {
     const CloudFaults& cloud_faults;
     Random& random;
     ServerWatcher& watcher;
+    std::function<bool()> leads;  // Whether nobody else can lead now.
     std::string witness_directory;
     std::string boot_id;
     ipam::MarkKeys keys;

@@ -15,24 +15,28 @@ absl::StatusOr<int64_t> StoreDisks::Write(const std::vector<const ipam::CompareA
     if (found != put->expected) return ipam::Changed(*put, found);
   }
   ++last_revision_;
+  Changes changes;
   for (const ipam::CompareAndPut* put : puts) {
     if (put->value) {
       records_[put->key] = {*put->value, last_revision_};
     } else {
       records_.erase(put->key);
     }
-    if (on_change_) on_change_(put->key, put->value);
+    changes.emplace_back(put->key, put->value);
   }
+  if (on_change_) on_change_(changes);
   return last_revision_;
 }
 
 void StoreDisks::Restore(Records records) {
   const Records before = std::exchange(records_, std::move(records));
   if (!on_change_) return;
+  Changes changes;
   for (const auto& [key, record] : before) {
-    if (!records_.contains(key)) on_change_(key, std::nullopt);
+    if (!records_.contains(key)) changes.emplace_back(key, std::nullopt);
   }
-  for (const auto& [key, record] : records_) on_change_(key, record.value);
+  for (const auto& [key, record] : records_) changes.emplace_back(key, record.value);
+  on_change_(changes);
 }
 
 bool StoreDisks::CutPower() {

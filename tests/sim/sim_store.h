@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ipam-server/store/store.h"
@@ -23,8 +24,10 @@ class StoreDisks {
  public:
   using Records = std::map<std::string, ipam::StoredRecord, std::less<>>;
 
-  // Called with each change once it is durable; no value: the record is removed.
-  using OnChange = std::function<void(std::string_view key, const std::optional<std::string>&)>;
+  // What one transaction has written, by key; no value: the record is removed.
+  using Changes = std::vector<std::pair<std::string, std::optional<std::string>>>;
+  // Called once that is durable.
+  using OnChange = std::function<void(const Changes& changes)>;
   void Watch(OnChange on_change) { on_change_ = std::move(on_change); }
 
   const Records& records() const { return records_; }

@@ -62,21 +62,22 @@ void World::Lead(Host& host) {
   host.leads_until = lease_until_;
   const uint64_t term = disks_.BeginTerm();
   const MachineClock clock(schedule_, host.ahead, host.drift);
-  auto server =
-      Server::Start(Server::Edges{.index = host.index,
-                                  .schedule = schedule_,
-                                  .network = network_,
-                                  .trace = trace_,
-                                  .disks = disks_,
-                                  .fabric = fabric_,
-                                  .store_faults = host.store_faults,
-                                  .cloud_faults = cloud_faults_,
-                                  .random = *host.random,
-                                  .watcher = laws_,
-                                  .witness_directory = fmt::format("{}/{}", directory_, host.index),
-                                  .boot_id = fmt::format("host-{}-boot-{}", host.index, host.boots),
-                                  .keys = {.present = std::string(32, 'k'), .made = term == 1}},
-                    ServerSettingsOf(), term, clock);
+  auto server = Server::Start(
+      Server::Edges{.index = host.index,
+                    .schedule = schedule_,
+                    .network = network_,
+                    .trace = trace_,
+                    .disks = disks_,
+                    .fabric = fabric_,
+                    .store_faults = host.store_faults,
+                    .cloud_faults = cloud_faults_,
+                    .random = *host.random,
+                    .watcher = laws_,
+                    .leads = [this, &host] { return schedule_.now() < host.leads_until; },
+                    .witness_directory = fmt::format("{}/{}", directory_, host.index),
+                    .boot_id = fmt::format("host-{}-boot-{}", host.index, host.boots),
+                    .keys = {.present = std::string(32, 'k'), .made = term == 1}},
+      ServerSettingsOf(), term, clock);
   trace_.Say("server {} leads term {}: {}", host.index, term, base::MessageOf(server.status()));
   trace_.Count("server started");
   if (!server.ok()) return;

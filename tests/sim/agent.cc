@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "tests/sim/mutant.h"
 
 namespace spoke::sim {
 namespace {
@@ -156,9 +157,12 @@ void Agent::Apply(const node_api::ServerMessage& message) {
     if (!attachments_->OnDesired(*desired).ok()) {
       return BeginAnew("the desired state could not be taken");
     }
-    if (!desired->store_token.empty() && life_.Acts()) edges_.machine.token = desired->store_token;
+    if (!desired->store_token.empty() && life_.Acts() && !Mutant(40)) {
+      edges_.machine.token = desired->store_token;
+    }
   } else if (const auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
     edges_.trace.Say("{} asked for {}", edges_.machine.name, reclaim->ranges.size());
+    edges_.trace.Count("asked to give back");
     attachments_->OnReclaim(*reclaim);
   } else if (const auto* inventory = std::get_if<node_api::InventoryRequest>(&message)) {
     attachments_->OnInventory(*inventory);

@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "tests/sim/mutant.h"
 
 namespace spoke::sim {
 
@@ -32,7 +33,7 @@ absl::StatusOr<ipam::NicAddresses> Fabric::Apply(const ipam::NicRequest& desired
   const auto it = nics_.find(desired.node.vm_id);
   if (it == nics_.end()) return absl::NotFoundError("there is no such VM");
   Nic& nic = it->second;
-  if (order < nic.order) return absl::AbortedError("the NIC has changed since");
+  if (order < nic.order && !Mutant(39)) return absl::AbortedError("the NIC has changed since");
   nic.order = order;
   std::vector<ipam::IpConfiguration> next = desired.Configured().configurations;
   std::erase_if(next, [&](const ipam::IpConfiguration& entry) {
@@ -71,7 +72,7 @@ void SimCloud::Request(ipam::NicRequest desired) {
 
 void SimCloud::Send(ipam::NicRequest desired) {
   under_way_.insert(desired.node);
-  if (!edges_.leads()) {
+  if (!edges_.leads() && !Mutant(38)) {
     edges_.trace.Count("cloud not asked by who may not lead");
     edges_.schedule.After(absl::Seconds(1), [this, alive = alive_, node = desired.node] {
       if (*alive) Finish(node, absl::UnavailableError("another server may lead"));

@@ -40,7 +40,10 @@ void Laws::OnMachineDown(const Machine& machine) {
        it != links_.end() && it->first.first == machine.index; ++it) {
     gone.push_back(it->first.second);
   }
-  for (const std::string& host_link : gone) OnUnlink(machine, host_link);
+  for (const std::string& host_link : gone) {
+    OnEnding(machine, host_link);
+    OnUnlink(machine, host_link);
+  }
   assignable_.erase(machine.vm_id);
 }
 
@@ -74,9 +77,17 @@ void Laws::OnServed(const Machine& machine, const std::string& host_link) {
   if (link != links_.end()) link->second.served = true;
 }
 
+void Laws::OnEnding(const Machine& machine, const std::string& host_link) {
+  const auto link = links_.find({machine.index, host_link});
+  if (link != links_.end()) link->second.ending = true;
+}
+
 void Laws::OnUnlink(const Machine& machine, const std::string& host_link) {
   const auto link = links_.extract({machine.index, host_link});
   if (link.empty()) return;
+  if (link.mapped().served && !link.mapped().ending) {
+    Break(3, fmt::format("{} of {} is taken down, and its pod runs", host_link, machine.name));
+  }
   for (const ip::Address& address : link.mapped().addresses) {
     const auto user = users_.find(address);
     if (user != users_.end() && user->second == link.key()) users_.erase(user);
@@ -211,7 +222,7 @@ void Laws::OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) {
   } else if (const auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
     uint64_t asked = 0;
     for (const ip::Prefix& range : reclaim->ranges) asked += range.size();
-    CheckBound(asked);
+    CheckBound(node, asked);
   }
 }
 
@@ -249,7 +260,9 @@ void Laws::CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState&
 
 // The server's window and this one begin at different moments, so that two of its windows may lie
 // in one of these.
-void Laws::CheckBound(uint64_t asked) {
+void Laws::CheckBound(const ipam::NodeKey& node, uint64_t asked) {
+  const ipam::NodeRecord* record = Durable(node);
+  if (record != nullptr && record->mode == ipam::NodeMode::kDraining) return;
   const absl::Time now = schedule_.now();
   while (!asked_.empty() && now - asked_.front().first > absl::Minutes(1)) {
     asked_sum_ -= asked_.front().second;

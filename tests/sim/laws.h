@@ -4,7 +4,8 @@
 //
 //  1. One holder: no two pods in the fleet use one address.
 //  2. On the wire: an address that a pod gets is on the NIC of its machine.
-//  3. Not from under a pod: nothing is taken off a NIC while a pod there uses it.
+//  3. Not from under a pod: nothing is taken off a NIC while a pod there uses it, and no link is
+//     taken down that the runtime has not asked for.
 //  4. Given up first: the store takes an address from a node that exists only when the journal of
 //     the node's agent would not assign it any more.
 //  5. Acknowledged means kept: what an agent is told, and a report that is acknowledged, is on the
@@ -13,12 +14,10 @@
 //     told, unless an operator has restored an older copy.
 //  7. Cooldown: an address that a pod has used goes to no other pod before its cooldown is over.
 //  8. One owner: no two records on the disks have one address.
-//  9. Bounded: what the server asks nodes to give back within a minute is within the breaker's
-//  share
-//     or floor, and what an operator has let pass.
+//  9. Bounded: what the server asks nodes to give back within a minute, but for those that are
+//     drained, is within the breaker's share or floor, and what an operator has let pass.
 // 10. In the end: when nothing fails any more, all pods have addresses, and store, cloud, agents
-// and
-//     pods agree (settled.h).
+//     and pods agree (settled.cc).
 #pragma once
 
 #include <cstdint>
@@ -42,7 +41,7 @@ namespace spoke::sim {
 struct LawSettings {
   absl::Duration cooldown = absl::Seconds(30);
   double breaker_share = 0.05;
-  uint64_t breaker_floor = 32;
+  uint64_t breaker_floor = 8;
 };
 
 struct Violation {
@@ -71,6 +70,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnJournalBegun(const Machine& machine) override;
   // The runtime has heard that the pod with this link has its addresses: it runs from now on.
   void OnServed(const Machine& machine, const std::string& host_link);
+  // It is to go: its link may be taken down from now on.
+  void OnEnding(const Machine& machine, const std::string& host_link);
 
   // --- Servers. ---
   void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) override;
@@ -83,6 +84,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   struct Link {
     std::vector<ip::Address> addresses;
     bool served = false;
+    bool ending = false;
   };
   using LinkKey = std::pair<size_t, std::string>;  // Machine and host link.
   // What the agent of a machine would assign, by its journal.
@@ -100,7 +102,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
   void CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report);
   void CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired);
-  void CheckBound(uint64_t asked);
+  void CheckBound(const ipam::NodeKey& node, uint64_t asked);
   const ipam::NodeRecord* Durable(const ipam::NodeKey& node) const;
 
   const LawSettings settings_;

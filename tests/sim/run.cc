@@ -4,11 +4,13 @@
 
 namespace spoke::sim {
 
-RunSettings SettingsOfSeed(uint64_t seed) {
+RunSettings SettingsOfSeed(uint64_t seed, int nodes) {
   Random random = RandomFor(seed, "size");
   RunSettings settings;
   settings.world.seed = seed;
   settings.world.nodes = static_cast<int>(2 + random.Below(7));
+  if (nodes > 0) settings.world.nodes = nodes;
+  if (nodes > 30) settings.world.pool = "10.0.0.0/12";
   settings.world.servers = random.Chance(0.5) ? 1 : 3;
   settings.plan = RandomPlan(
       seed,

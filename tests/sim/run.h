@@ -32,6 +32,7 @@ struct RunResult {
 RunResult RunPlan(const RunSettings& settings);
 
 // Returns what `seed` does to a fleet: its size, its servers, and its plan.
-RunSettings SettingsOfSeed(uint64_t seed);
+// `nodes`: instead of what the seed says; 0: as it says.
+RunSettings SettingsOfSeed(uint64_t seed, int nodes = 0);
 
 }  // namespace spoke::sim

@@ -107,6 +107,7 @@ void Runtime::OnAdded(uint64_t id, const cni::Response& response) {
   switch (response.outcome) {
     case cni::Response::Outcome::kAttachment:
       sandbox.phase = Phase::kRunning;
+      sandbox.host_link = response.attachment.host_link;
       edges_.laws.OnServed(edges_.machine, response.attachment.host_link);
       edges_.trace.Say("{} pod {} has {}", edges_.machine.name, sandbox.container,
                        response.attachment.addresses.front().address);
@@ -133,6 +134,7 @@ void Runtime::Remove(Sandbox& sandbox, uint64_t id) {
     sandbox.client = 0;
   }
   sandbox.phase = Phase::kDeleting;
+  edges_.laws.OnEnding(edges_.machine, sandbox.host_link);
   After(absl::ZeroDuration(), [this, id] { Del(id); });
 }
 

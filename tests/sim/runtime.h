@@ -66,7 +66,8 @@ class Runtime {
     uint64_t attempt = 0;
     absl::Time deadline;  // By the machine's clock.
     uint64_t client = 0;  // The plugin that waits; 0: none does.
-    bool wanted = true;   // Its pod is to run; else it goes once its ADD is over.
+    std::string host_link = {};
+    bool wanted = true;  // Its pod is to run; else it goes once its ADD is over.
   };
   using Sandboxes = std::map<uint64_t, Sandbox>;
 

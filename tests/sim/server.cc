@@ -87,9 +87,12 @@ void Server::Wake() {
 void Server::Turn() {
   if (life_.dead()) return;
   if (edges_.schedule.now() >= next_listing_) List();
+  const size_t waited = mailbox_.waiting_agents() + mailbox_.waiting_hellos();
   loop_->RunOnce(absl::ZeroDuration());
   const absl::Time now = edges_.schedule.now();
-  const bool waits = mailbox_.waiting_agents() + mailbox_.waiting_hellos() > 0;
+  // While nothing can be stored, the loop takes nothing of what agents say.
+  const size_t left = mailbox_.waiting_agents() + mailbox_.waiting_hellos();
+  const bool waits = left > 0 && left < waited;
   next_turn_ = now + (waits ? kTurn : now < busy_until_ ? kTick : kQuiet);
 }
 

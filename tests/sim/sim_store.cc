@@ -5,6 +5,7 @@
 
 #include "ipam-server/store/etcd/chunks.h"
 #include "lib/base/status.h"
+#include "tests/sim/mutant.h"
 
 namespace spoke::sim {
 
@@ -79,7 +80,7 @@ absl::StatusOr<std::vector<int64_t>> SimStore::Commit(std::span<const ipam::Comp
   // A process may die before its commit, or with the commit on its way.
   const bool dies = !edges_.life.Acts();
   if (dies && edges_.random.Chance(0.5)) return absl::UnavailableError("the process is dead");
-  if (edges_.disks.term() != term_) {
+  if (edges_.disks.term() != term_ && !Mutant(35)) {
     deposed_ = true;
     return absl::FailedPreconditionError("another server leads");
   }
@@ -101,6 +102,7 @@ absl::StatusOr<std::vector<int64_t>> SimStore::Commit(std::span<const ipam::Comp
       }
       std::vector<const ipam::CompareAndPut*> puts;
       for (const size_t i : chunk) puts.push_back(&batch[i]);
+      if (Mutant(36) && edges_.random.Chance(0.1)) edges_.disks.LoseUnsynced();
       ASSIGN_OR_RETURN(const int64_t revision, edges_.disks.Write(puts));
       for (const size_t i : chunk) revisions[i] = batch[i].value ? revision : 0;
     }

@@ -18,11 +18,12 @@ constexpr absl::Duration kRenewal = absl::Seconds(1);
 ipam::ServerSettings World::ServerSettingsOf() const {
   ipam::ServerSettings settings;
   settings.pools.push_back({.name = "default", .cidr = ip::Prefix::Parse(settings_.pool).value()});
-  settings.fleet.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 40};
+  settings.fleet.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 60};
   settings.fleet.release = {.idle_time = absl::Minutes(2),
                             .jitter_spread = absl::Minutes(1),
                             .hysteresis = 4,
                             .denial_backoff = absl::Minutes(1)};
+  settings.fleet.breaker.floor = LawSettings().breaker_floor;
   settings.new_store_id = "store";
   return settings;
 }

@@ -1,10 +1,12 @@
 // The one clock of a simulated fleet, what is to happen when, and the numbers that a seed decides.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <queue>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"

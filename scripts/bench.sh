@@ -28,6 +28,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   ha            three servers on three members of etcd, 7,500 agents over mutual TLS: servers and members
                 are killed and stopped, 100 times each, which takes hours (SPOKE_HA_REPEATS=N: N times; 0:
                 these are left out)
+  sim           simulated fleets: node-hours a CPU minute, seeds without a violation, defects found; not
+                in `all`, since its thousands of seeds take hours
   footprint     the agent at rest with 110 pods, and the size of an image
   build         CPU time to build demo, tests and release from nothing, and wall time of .ci/run; not in
                 `all`, since it takes two hours
@@ -61,7 +63,7 @@ pass_on() {
 
 build() {
   if [[ -n ${SPOKE_BIN:-} ]]; then return; fi
-  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-nodes-bench spoke-search spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
+  scripts/build.sh release spoke spoke-cni-bench spoke-ipam-server spoke-netagent spokectl spoke-swarm spoke-scale spoke-stalls spoke-nodes-bench spoke-search spoke-sim spoke-azure-bench spoke-bench-budget spoke-path-bench spoke-conntrack-bench spoke-gateway-bench spoke-fabric spoke-cri >&2
 }
 
 # The packages that a peer is measured with: installed for those benchmarks only, and never started as a
@@ -96,7 +98,7 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   local wanted=("$name")
   if [[ $name == all ]]; then wanted=("${names[@]}"); fi
-  if [[ ! -f scripts/bench/${wanted[0]}.py || " ${names[*]} build kubernetes " != *" ${wanted[0]} "* ]]; then
+  if [[ ! -f scripts/bench/${wanted[0]}.py || " ${names[*]} build kubernetes sim " != *" ${wanted[0]} "* ]]; then
     usage >&2
     exit 2
   fi

@@ -12,7 +12,7 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
   ha     several servers on etcd, of which one leads, killed, stopped and cut off; needs root
-  sim    all runs of a specification of who leads, at a small size
+  sim    all runs of a specification of who leads, at a small size; fleets of servers and agents on one clock
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed, and another one with three servers on etcd; not in `all`; makes Kubernetes first,
          once, in some 10 minutes; needs root. Single cases: scripts/test.sh kubernetes -- CASE...

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs simulated fleets of servers and agents on one clock, and holds each step against the laws.
+set -euo pipefail
+
+usage() {
+  cat <<'EOT'
+usage: scripts/sim.sh [OPTION...]
+
+  --seed N            the first seed (1); --seeds COUNT: that many, one after the other
+  --nodes N           how many nodes, instead of what the seed says
+  --until SECONDS     ends the run after so many simulated seconds
+  --scenario NAME     a named run, or all of them, instead of seeds; --list: which there are
+  --mutant NUMBER     with this defect of tests/sim/mutants.txt
+  --mutants           says which run finds each defect; --seeds COUNT: how many seeds are tried
+  --trace             tells the story, a line an event
+  --shrink            leaves out of a plan that breaks a law whatever does not matter
+  --counts            counts what has happened
+
+Builds the release preset if needed. The same commit and the same options tell the same story.
+Exit status: 0 no law is broken, 1 one is, 2 wrong usage.
+
+Environment:
+  SPOKE_BIN=DIR  runs the program in DIR instead of building it
+EOT
+}
+
+main() {
+  local option
+  for option in "$@"; do
+    if [[ $option == -h || $option == --help ]]; then usage && exit 0; fi
+  done
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  local bin=${SPOKE_BIN:-}
+  if [[ -z $bin ]]; then
+    scripts/build.sh release spoke-sim >&2
+    bin=build/release/bin
+  fi
+  local code=0
+  "$bin/spoke-sim" "$@" || code=$?
+  if ((code > 1)); then code=2; fi
+  exit "$code"
+}
+
+main "$@"

@@ -1,0 +1,281 @@
+#include "tests/sim/laws.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "fmt/core.h"
+#include "ipam-server/store/record_codec.h"
+#include "lib/base/status.h"
+
+namespace spoke::sim {
+namespace {
+
+template <typename Take>
+void ForEachAddress(const ip::Prefix& range, const Take& take) {
+  for (uint64_t i = 0; i < range.size(); ++i) take(ip::Advance(range.base(), i));
+}
+
+}  // namespace
+
+Laws::Laws(const LawSettings& settings, const Schedule& schedule, Fabric& fabric, StoreDisks& disks)
+    : settings_(settings), schedule_(schedule), fabric_(fabric) {
+  fabric.Watch([this](const std::string& vm, const auto& range) { OnDetached(vm, range); });
+  disks.Watch([this](const StoreDisks::Changes& changes) { OnDurable(changes); });
+}
+
+void Laws::Break(int law, std::string what) {
+  if (!broken_) broken_ = Violation{law, schedule_.now(), std::move(what)};
+}
+
+// --- Pods. ---
+
+void Laws::OnMachine(const Machine& machine) {
+  assignable_[machine.vm_id] = {.machine = machine.index, .listed = {}, .withdrawn = {}};
+}
+
+void Laws::OnMachineDown(const Machine& machine) {
+  std::vector<std::string> gone;
+  for (auto it = links_.lower_bound({machine.index, ""});
+       it != links_.end() && it->first.first == machine.index; ++it) {
+    gone.push_back(it->first.second);
+  }
+  for (const std::string& host_link : gone) {
+    OnEnding(machine, host_link);
+    OnUnlink(machine, host_link);
+  }
+  assignable_.erase(machine.vm_id);
+}
+
+void Laws::OnLink(const Machine& machine, const std::string& host_link,
+                  const std::vector<ip::Address>& addresses) {
+  const LinkKey key{machine.index, host_link};
+  links_[key] = {.addresses = addresses};
+  for (const ip::Address& address : addresses) {
+    const auto [user, is_first] = users_.emplace(address, key);
+    if (!is_first) {
+      Break(1, fmt::format("{} is used by {} of machine {} and by {} of machine {}",
+                           address.ToString(), user->second.second, user->second.first, host_link,
+                           machine.index));
+    }
+    if (!fabric_.Has(machine.vm_id, address)) {
+      Break(2, fmt::format("{} of {} gets {}, which its NIC has not", host_link, machine.name,
+                           address.ToString()));
+    }
+    const auto used = last_used_.find(address);
+    // Clocks of machines go slower by less than one part in a thousand.
+    if (used != last_used_.end() && schedule_.now() - used->second < settings_.cooldown * 0.999) {
+      Break(7,
+            fmt::format("{} goes to {} of {} {} after its last use", address.ToString(), host_link,
+                        machine.name, absl::FormatDuration(schedule_.now() - used->second)));
+    }
+  }
+}
+
+void Laws::OnServed(const Machine& machine, const std::string& host_link) {
+  const auto link = links_.find({machine.index, host_link});
+  if (link != links_.end()) link->second.served = true;
+}
+
+void Laws::OnEnding(const Machine& machine, const std::string& host_link) {
+  const auto link = links_.find({machine.index, host_link});
+  if (link != links_.end()) link->second.ending = true;
+}
+
+void Laws::OnUnlink(const Machine& machine, const std::string& host_link) {
+  const auto link = links_.extract({machine.index, host_link});
+  if (link.empty()) return;
+  if (link.mapped().served && !link.mapped().ending) {
+    Break(3, fmt::format("{} of {} is taken down, and its pod runs", host_link, machine.name));
+  }
+  for (const ip::Address& address : link.mapped().addresses) {
+    const auto user = users_.find(address);
+    if (user != users_.end() && user->second == link.key()) users_.erase(user);
+    if (link.mapped().served) last_used_[address] = schedule_.now();
+  }
+}
+
+void Laws::OnJournalBegun(const Machine& machine) { OnMachine(machine); }
+
+void Laws::OnJournal(const Machine& machine, const netagent::Event& event) {
+  Assignable& agent = assignable_[machine.vm_id];
+  if (const auto* replaced = std::get_if<netagent::HoldingsReplaced>(&event)) {
+    agent.listed.clear();
+    for (const netagent::Holding& holding : replaced->holdings) {
+      agent.listed.insert(holding.address);
+    }
+    std::erase_if(agent.withdrawn, [&](const auto& a) { return !agent.listed.contains(a); });
+  } else if (const auto* withdrawn = std::get_if<netagent::WithdrawnSet>(&event)) {
+    for (const ip::Address& address : withdrawn->addresses) {
+      if (withdrawn->withdrawn) {
+        agent.withdrawn.insert(address);
+      } else {
+        agent.withdrawn.erase(address);
+      }
+    }
+  }
+}
+
+// --- NICs. ---
+
+void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
+  const auto agent = assignable_.find(vm);
+  if (agent == assignable_.end()) return;
+  ForEachAddress(range, [&](const ip::Address& address) {
+    const auto user = users_.find(address);
+    if (user == users_.end() || user->second.first != agent->second.machine) return;
+    Break(3, fmt::format("{} is taken off the NIC of {}, and {} uses it", address.ToString(), vm,
+                         user->second.second));
+  });
+}
+
+// --- The store. ---
+
+// What one transaction takes from a node it may give to another, so that all is taken first.
+void Laws::OnDurable(const StoreDisks::Changes& changes) {
+  std::vector<std::pair<std::string_view, ipam::NodeRecord>> learned;
+  for (const auto& [key, value] : changes) {
+    if (key == ipam::kStoreKey) OnDurableStore(value);
+    if (!key.starts_with(ipam::kNodeKeyPrefix)) continue;
+    if (!value) {
+      Forget(key, nullptr);
+      continue;
+    }
+    auto record = ipam::DecodeNode(*value);
+    if (!record.ok()) return Break(5, fmt::format("{}: {}", key, base::MessageOf(record.status())));
+    Forget(key, &*record);
+    learned.emplace_back(key, *std::move(record));
+  }
+  for (auto& [key, record] : learned) Learn(key, std::move(record));
+}
+
+void Laws::OnDurableStore(const std::optional<std::string>& value) {
+  const auto state = value ? ipam::DecodeStore(*value) : absl::NotFoundError("no store");
+  store_id_ = state.ok() ? state->store_id : "";
+  epoch_ = state.ok() ? state->epoch : 0;
+  const auto told = told_.find(store_id_);
+  if (restoring_) {
+    told_.clear();
+  } else if (told != told_.end() && epoch_ < told->second) {
+    Break(6, fmt::format("the store is at epoch {}, and nodes were told {}", epoch_, told->second));
+  }
+}
+
+void Laws::Forget(std::string_view key, const ipam::NodeRecord* next) {
+  const auto before = durable_.find(key);
+  if (before == durable_.end()) return;
+  if (!restoring_) CheckTaken(before->second, next);
+  for (const auto& [base, configuration] : before->second.configurations) {
+    const auto owner = owners_.find(base);
+    if (owner != owners_.end() && owner->second == key) owners_.erase(owner);
+  }
+  durable_.erase(before);
+}
+
+void Laws::Learn(std::string_view key, ipam::NodeRecord record) {
+  for (const auto& [base, configuration] : record.configurations) {
+    const auto [owner, is_first] = owners_.emplace(base, key);
+    if (is_first) continue;
+    Break(8, fmt::format("{} is in the records {} and {}", base.ToString(), owner->second, key));
+  }
+  durable_.emplace(key, std::move(record));
+}
+
+void Laws::CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after) {
+  const auto agent = assignable_.find(before.key.vm_id);
+  if (agent == assignable_.end()) return;  // Nobody is there to give anything up.
+  for (const auto& [base, configuration] : before.configurations) {
+    if (configuration.state != ipam::AddressState::kAttached) continue;
+    const ipam::Configuration* kept = after == nullptr ? nullptr : after->Holding(base);
+    if (kept != nullptr && kept->state != ipam::AddressState::kDetaching) continue;
+    ForEachAddress(configuration.range, [&](const ip::Address& address) {
+      const Assignable& would = agent->second;
+      if (!would.listed.contains(address) || would.withdrawn.contains(address)) return;
+      Break(4, fmt::format("{} is taken from {}, whose agent has not given it up",
+                           address.ToString(), before.key.name));
+    });
+  }
+}
+
+const ipam::NodeRecord* Laws::Durable(const ipam::NodeKey& node) const {
+  const auto it = durable_.find(ipam::StoreKeyOf(node));
+  return it == durable_.end() ? nullptr : &it->second;
+}
+
+// --- What agents are told. ---
+
+void Laws::OnHeard(const ipam::NodeKey& node, const node_api::AgentMessage& message) {
+  if (const auto* report = std::get_if<node_api::AssignmentReport>(&message)) {
+    reports_.insert_or_assign(node, *report);
+  } else if (std::holds_alternative<node_api::Hello>(message)) {
+    reports_.erase(node);
+  }
+}
+
+void Laws::OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) {
+  if (const auto* ack = std::get_if<node_api::ReportAck>(&message)) {
+    const auto report = reports_.find(node);
+    if (report == reports_.end() || report->second.sequence != ack->sequence) return;
+    CheckReport(node, report->second);
+  } else if (const auto* desired = std::get_if<node_api::DesiredState>(&message)) {
+    CheckDesired(node, *desired);
+  } else if (const auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
+    uint64_t asked = 0;
+    for (const ip::Prefix& range : reclaim->ranges) asked += range.size();
+    CheckBound(node, asked);
+  }
+}
+
+void Laws::CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report) {
+  const ipam::NodeRecord* record = Durable(node);
+  if (record == nullptr) return;
+  const auto check = [&](const ip::Address& address, uint64_t generation) {
+    const ipam::Configuration* held = record->Holding(address);
+    if (held == nullptr || held->At(address).generation >= generation) return;
+    Break(5, fmt::format("the report of {} about {} is acknowledged, and not on the disks",
+                         node.name, address.ToString()));
+  };
+  for (const node_api::Assignment& entry : report.in_use) check(entry.address, entry.generation);
+  for (const node_api::Release& entry : report.released) check(entry.address, entry.generation);
+}
+
+void Laws::CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired) {
+  const ipam::NodeRecord* record = Durable(node);
+  for (const node_api::DesiredConfiguration& added : desired.added) {
+    const ipam::Configuration* held =
+        record == nullptr ? nullptr : record->Holding(added.range.base());
+    if (held != nullptr && held->state == ipam::AddressState::kAttached) continue;
+    Break(5, fmt::format("{} is told of {}, which the disks do not say is attached there",
+                         node.name, added.range.ToString()));
+  }
+  const std::vector<std::string> mark = absl::StrSplit(desired.store_token, '.');
+  uint64_t epoch = 0;
+  if (mark.size() != 5 || !absl::SimpleAtoi(mark[2], &epoch)) return;
+  if (mark[1] == store_id_ && epoch > epoch_) {
+    Break(6, fmt::format("{} is told epoch {}, and the disks are at {}", node.name, epoch, epoch_));
+  }
+  uint64_t& told = told_[mark[1]];
+  told = std::max(told, epoch);
+}
+
+// The server's window and this one begin at different moments, so that two of its windows may lie
+// in one of these.
+void Laws::CheckBound(const ipam::NodeKey& node, uint64_t asked) {
+  const ipam::NodeRecord* record = Durable(node);
+  if (record != nullptr && record->mode == ipam::NodeMode::kDraining) return;
+  const absl::Time now = schedule_.now();
+  while (!asked_.empty() && now - asked_.front().first > absl::Minutes(1)) {
+    asked_sum_ -= asked_.front().second;
+    asked_.pop_front();
+  }
+  asked_.emplace_back(now, asked);
+  asked_sum_ += asked;
+  const auto share =
+      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(owners_.size()));
+  const uint64_t bound = 2 * std::max(share + 1, settings_.breaker_floor) + pardoned_;
+  if (asked_sum_ <= bound) return;
+  Break(9, fmt::format("{} addresses are asked for within a minute, of {} attached", asked_sum_,
+                       owners_.size()));
+}
+
+}  // namespace spoke::sim

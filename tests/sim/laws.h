@@ -1,0 +1,129 @@
+// What must hold in a fleet at every moment, whatever fails: the laws that each step of the
+// simulation is held against. They look at what is so on machines, on NICs and on the store's
+// disks, never at what a program believes.
+//
+//  1. One holder: no two pods in the fleet use one address.
+//  2. On the wire: an address that a pod gets is on the NIC of its machine.
+//  3. Not from under a pod: nothing is taken off a NIC while a pod there uses it, and no link is
+//     taken down that the runtime has not asked for.
+//  4. Given up first: the store takes an address from a node that exists only when the journal of
+//     the node's agent would not assign it any more.
+//  5. Acknowledged means kept: what an agent is told, and a report that is acknowledged, is on the
+//     disks by then.
+//  6. Nothing is forgotten: the epoch of the store on the disks is never below one that a node was
+//     told, unless an operator has restored an older copy.
+//  7. Cooldown: an address that a pod has used goes to no other pod before its cooldown is over.
+//  8. One owner: no two records on the disks have one address.
+//  9. Bounded: what the server asks nodes to give back within a minute, but for those that are
+//     drained, is within the breaker's share or floor, and what an operator has let pass.
+// 10. In the end: when nothing fails any more, all pods have addresses, and store, cloud, agents
+//     and pods agree (settled.cc).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/fabric.h"
+#include "tests/sim/machine.h"
+#include "tests/sim/schedule.h"
+#include "tests/sim/server.h"
+#include "tests/sim/sim_store.h"
+
+namespace spoke::sim {
+
+struct LawSettings {
+  absl::Duration cooldown = absl::Seconds(30);
+  double breaker_share = 0.05;
+  uint64_t breaker_floor = 8;
+};
+
+struct Violation {
+  int law = 0;
+  absl::Time at;
+  std::string what;
+};
+
+// Each change is compared when it happens, with what it concerns and nothing else. Not thread-safe.
+class Laws final : public MachineWatcher, public ServerWatcher {
+ public:
+  // Borrows `schedule` and `fabric`, and watches both `fabric` and `disks` from now on.
+  Laws(const LawSettings& settings, const Schedule& schedule, Fabric& fabric, StoreDisks& disks);
+
+  // The first violation; nullopt: there was none.
+  const std::optional<Violation>& broken() const { return broken_; }
+  void Break(int law, std::string what);
+
+  // --- Machines. ---
+  void OnMachine(const Machine& machine);  // It is there, or has booted.
+  void OnMachineDown(const Machine& machine);
+  void OnLink(const Machine& machine, const std::string& host_link,
+              const std::vector<ip::Address>& addresses) override;
+  void OnUnlink(const Machine& machine, const std::string& host_link) override;
+  void OnJournal(const Machine& machine, const netagent::Event& event) override;
+  void OnJournalBegun(const Machine& machine) override;
+  // The runtime has heard that the pod with this link has its addresses: it runs from now on.
+  void OnServed(const Machine& machine, const std::string& host_link);
+  // It is to go: its link may be taken down from now on.
+  void OnEnding(const Machine& machine, const std::string& host_link);
+
+  // --- Servers. ---
+  void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) override;
+  void OnHeard(const ipam::NodeKey& node, const node_api::AgentMessage& message) override;
+  // An operator puts an older copy in place of the store, or lets what was refused pass.
+  void OnRestore(bool begins) { restoring_ = begins; }
+  void OnPardon(uint64_t addresses) { pardoned_ += addresses; }
+
+ private:
+  struct Link {
+    std::vector<ip::Address> addresses;
+    bool served = false;
+    bool ending = false;
+  };
+  using LinkKey = std::pair<size_t, std::string>;  // Machine and host link.
+  // What the agent of a machine would assign, by its journal.
+  struct Assignable {
+    size_t machine = 0;
+    std::set<ip::Address> listed;
+    std::set<ip::Address> withdrawn;
+  };
+
+  void OnDetached(const std::string& vm, const ip::Prefix& range);
+  void OnDurable(const StoreDisks::Changes& changes);
+  void OnDurableStore(const std::optional<std::string>& value);
+  void Forget(std::string_view key, const ipam::NodeRecord* next);
+  void Learn(std::string_view key, ipam::NodeRecord record);
+  void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
+  void CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report);
+  void CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired);
+  void CheckBound(const ipam::NodeKey& node, uint64_t asked);
+  const ipam::NodeRecord* Durable(const ipam::NodeKey& node) const;
+
+  const LawSettings settings_;
+  const Schedule& schedule_;
+  const Fabric& fabric_;
+  std::optional<Violation> broken_;
+
+  std::map<LinkKey, Link> links_;
+  std::map<ip::Address, LinkKey> users_;
+  std::map<ip::Address, absl::Time> last_used_;
+  std::map<std::string, Assignable> assignable_;  // Keyed by VM id.
+  std::map<std::string, ipam::NodeRecord, std::less<>> durable_;
+  std::map<ip::Address, std::string> owners_;  // The key of the record, by first address.
+  std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.
+  std::string store_id_;
+  uint64_t epoch_ = 0;
+  std::map<std::string, uint64_t> told_;  // The highest epoch that a node was told, by store.
+  bool restoring_ = false;
+  std::deque<std::pair<absl::Time, uint64_t>> asked_;
+  uint64_t asked_sum_ = 0;
+  uint64_t pardoned_ = 0;
+};
+
+}  // namespace spoke::sim

@@ -1,0 +1,188 @@
+#include "tests/sim/plan.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "fmt/core.h"
+#include "tests/sim/schedule.h"
+
+namespace spoke::sim {
+namespace {
+
+std::string_view NameOf(Act act) {
+  switch (act) {
+    case Act::kStartPods:
+      return "start-pods";
+    case Act::kStopPods:
+      return "stop-pods";
+    case Act::kRestartPods:
+      return "restart-pods";
+    case Act::kKillAgent:
+      return "kill-agent";
+    case Act::kKillAgents:
+      return "kill-agents";
+    case Act::kReboot:
+      return "reboot";
+    case Act::kReplace:
+      return "replace";
+    case Act::kCutNode:
+      return "cut-node";
+    case Act::kCutServer:
+      return "cut-server";
+    case Act::kKillServer:
+      return "kill-server";
+    case Act::kRebootServer:
+      return "reboot-server";
+    case Act::kCutStore:
+      return "cut-store";
+    case Act::kStoreRefuses:
+      return "store-refuses";
+    case Act::kStoreForgets:
+      return "store-forgets";
+    case Act::kCloudRefuses:
+      return "cloud-refuses";
+    case Act::kCloudForgets:
+      return "cloud-forgets";
+    case Act::kCloudSlow:
+      return "cloud-slow";
+    case Act::kStaleListings:
+      return "stale-listings";
+    case Act::kNetworkSlow:
+      return "network-slow";
+    case Act::kJournalFull:
+      return "journal-full";
+    case Act::kKernelRefuses:
+      return "kernel-refuses";
+    case Act::kLoseDels:
+      return "lose-dels";
+    case Act::kDrain:
+      return "drain";
+    case Act::kUndrain:
+      return "undrain";
+    case Act::kReserve:
+      return "reserve";
+    case Act::kEndReservations:
+      return "end-reservations";
+    case Act::kBackup:
+      return "backup";
+    case Act::kRestore:
+      return "restore";
+    case Act::kServerClock:
+      return "server-clock";
+    case Act::kUnfreeze:
+      return "unfreeze";
+  }
+  return "";
+}
+
+// One kind of event: how often it comes, beside the others, and how large it is.
+struct Kind {
+  Act act;
+  double weight;
+  int64_t most = 0;                // Amounts are from 1 to this; 0: it has none.
+  absl::Duration lasts_most = {};  // Zero: it is over at once.
+};
+
+constexpr std::array kPods = {
+    Kind{Act::kStartPods, 5, 6},
+    Kind{Act::kStopPods, 4, 6},
+    Kind{Act::kRestartPods, 2, 4},
+};
+
+std::vector<Kind> FaultKinds() {
+  return {
+      {Act::kKillAgent, 6, 40},
+      {Act::kKillAgents, 0.5, 10},
+      {Act::kReboot, 2},
+      {Act::kReplace, 1},
+      {Act::kCutNode, 3, 0, absl::Minutes(3)},
+      {Act::kCutServer, 1, 0, absl::Minutes(1)},
+      {Act::kKillServer, 4, 60},
+      {Act::kRebootServer, 1},
+      {Act::kCutStore, 1, 0, absl::Minutes(1)},
+      {Act::kStoreRefuses, 1, 0, absl::Seconds(30)},
+      {Act::kStoreForgets, 1, 0, absl::Seconds(30)},
+      {Act::kCloudRefuses, 1, 0, absl::Minutes(2)},
+      {Act::kCloudForgets, 1, 0, absl::Minutes(2)},
+      {Act::kCloudSlow, 1, 0, absl::Minutes(3)},
+      {Act::kStaleListings, 1, 0, absl::Minutes(5)},
+      {Act::kNetworkSlow, 1, 0, absl::Minutes(1)},
+      {Act::kJournalFull, 1, 0, absl::Seconds(30)},
+      {Act::kKernelRefuses, 1, 0, absl::Seconds(30)},
+      {Act::kLoseDels, 1, 0, absl::Minutes(2)},
+      {Act::kDrain, 1.5},
+      {Act::kUndrain, 2},
+      {Act::kReserve, 1, 8},
+      {Act::kEndReservations, 0.7},
+      {Act::kServerClock, 0.5, 600},
+      {Act::kUnfreeze, 1},
+  };
+}
+
+template <typename Kinds>
+PlannedEvent Draw(Random& random, const Kinds& kinds, const PlanSettings& settings) {
+  double sum = 0;
+  for (const Kind& kind : kinds) sum += kind.weight;
+  double left = random.Fraction() * sum;
+  const Kind* chosen = &*kinds.begin();
+  for (const Kind& kind : kinds) {
+    chosen = &kind;
+    left -= kind.weight;
+    if (left < 0) break;
+  }
+  PlannedEvent event{.act = chosen->act};
+  const auto targets = static_cast<uint64_t>(std::max(settings.nodes, settings.servers));
+  event.at = random.Between(absl::ZeroDuration(), settings.until);
+  event.target = random.Below(targets);
+  if (chosen->most > 0) {
+    event.amount = 1 + static_cast<int64_t>(random.Below(static_cast<uint64_t>(chosen->most)));
+  }
+  if (event.act == Act::kServerClock && random.Chance(0.5)) event.amount = -event.amount;
+  if (chosen->lasts_most > absl::ZeroDuration()) {
+    event.lasts = random.Between(absl::Seconds(1), chosen->lasts_most);
+  }
+  return event;
+}
+
+}  // namespace
+
+std::string Describe(const PlannedEvent& event) {
+  std::string text = fmt::format("{:.3f}s {} {}", absl::ToDoubleSeconds(event.at),
+                                 NameOf(event.act), event.target);
+  if (event.amount != 0) text += fmt::format(" x{}", event.amount);
+  if (event.lasts > absl::ZeroDuration()) {
+    text += fmt::format(", for {:.3f}s", absl::ToDoubleSeconds(event.lasts));
+  }
+  return text;
+}
+
+Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
+  Random random = RandomFor(seed, "plan");
+  const double hours = absl::ToDoubleHours(settings.until);
+  const double events = hours * settings.nodes * settings.events_per_node_hour;
+  // Some runs are calm and some are wild; faults that never come together find nothing together.
+  const double share_of_faults = 0.1 + 0.5 * random.Fraction();
+  Plan plan;
+  for (int node = 0; node < settings.nodes; ++node) {
+    plan.push_back({.at = random.Between(absl::Seconds(5), absl::Minutes(1)),
+                    .act = Act::kStartPods,
+                    .target = static_cast<uint64_t>(node),
+                    .amount = static_cast<int64_t>(1 + random.Below(5))});
+  }
+  for (double i = 0; i < events; ++i) {
+    const bool fault = random.Chance(share_of_faults);
+    plan.push_back(fault ? Draw(random, FaultKinds(), settings) : Draw(random, kPods, settings));
+  }
+  if (settings.restores && random.Chance(0.3)) {
+    const absl::Duration at = settings.until * (0.2 + 0.5 * random.Fraction());
+    plan.push_back({.at = at, .act = Act::kBackup});
+    plan.push_back(
+        {.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)), .act = Act::kRestore});
+  }
+  std::stable_sort(plan.begin(), plan.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
+  return plan;
+}
+
+}  // namespace spoke::sim

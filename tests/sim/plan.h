@@ -1,0 +1,70 @@
+// What is done to a fleet in a run, and when: a list of events that a seed decides, that a scenario
+// spells out, and that is made shorter when it has found something. Pure.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace spoke::sim {
+
+enum class Act : uint8_t {
+  kStartPods,     // `amount` pods are wanted on the machine.
+  kStopPods,      // So many less.
+  kRestartPods,   // So many containers die, and come back as others.
+  kKillAgent,     // After `amount` acts of it.
+  kKillAgents,    // All at once, as in an upgrade.
+  kReboot,        // The machine boots.
+  kReplace,       // Another machine comes under the same name.
+  kCutNode,       // From all servers, for a while.
+  kCutServer,     // From all nodes, for a while.
+  kKillServer,    // The leader, after `amount` acts of it.
+  kRebootServer,  // The leader's machine boots.
+  kCutStore,      // The leader from its store, for a while.
+  kStoreRefuses,  // A share of commits, for a while.
+  kStoreForgets,  // A share of the answers of commits is lost, for a while.
+  kCloudRefuses,
+  kCloudForgets,  // A share of the answers of the cloud is lost, for a while.
+  kCloudSlow,
+  kStaleListings,
+  kNetworkSlow,
+  kJournalFull,
+  kKernelRefuses,
+  kLoseDels,  // A share of DELs is lost, and others come twice and late, for a while.
+  kDrain,
+  kUndrain,
+  kReserve,  // `amount` addresses on a machine.
+  kEndReservations,
+  kBackup,       // The operator copies the store.
+  kRestore,      // And puts the copy in its place.
+  kServerClock,  // The clock of a server's machine is set, by `amount` seconds.
+  kUnfreeze,
+};
+
+struct PlannedEvent {
+  absl::Duration at;
+  Act act = Act::kStartPods;
+  uint64_t target = 0;  // The machine, or the server; taken modulo how many there are.
+  int64_t amount = 0;
+  absl::Duration lasts;  // For what is over by itself.
+
+  bool operator==(const PlannedEvent&) const = default;
+};
+using Plan = std::vector<PlannedEvent>;  // Sorted by time.
+
+// Returns "73.5s cut-node 3, for 40s".
+std::string Describe(const PlannedEvent& event);
+
+struct PlanSettings {
+  int nodes = 6;
+  int servers = 1;
+  absl::Duration until = absl::Minutes(30);
+  double events_per_node_hour = 40;
+  bool restores = true;
+};
+// What `seed` does to a fleet: pods come and go all the time, faults come in waves.
+Plan RandomPlan(uint64_t seed, const PlanSettings& settings);
+
+}  // namespace spoke::sim

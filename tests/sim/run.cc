@@ -1,0 +1,46 @@
+#include "tests/sim/run.h"
+
+#include "fmt/core.h"
+
+namespace spoke::sim {
+
+RunSettings SettingsOfSeed(uint64_t seed, int nodes) {
+  Random random = RandomFor(seed, "size");
+  RunSettings settings;
+  settings.world.seed = seed;
+  settings.world.nodes = static_cast<int>(2 + random.Below(7));
+  if (nodes > 0) settings.world.nodes = nodes;
+  if (nodes > 30) settings.world.pool = "10.0.0.0/12";
+  settings.world.servers = random.Chance(0.5) ? 1 : 3;
+  settings.plan = RandomPlan(
+      seed,
+      {.nodes = settings.world.nodes, .servers = settings.world.servers, .until = settings.until});
+  return settings;
+}
+
+RunResult RunPlan(const RunSettings& settings) {
+  World world(settings.world);
+  world.Follow(settings.plan);
+  world.Run(settings.until);
+  if (!world.laws().broken()) {
+    world.Heal();
+    const absl::Duration step = absl::Minutes(1);
+    for (absl::Duration settled; settled < settings.settling; settled += step) {
+      world.Run(settings.until + settled + step);
+      world.Tidy();
+    }
+    world.Run(settings.until + settings.settling + step);
+    if (!world.laws().broken()) world.CheckSettled();
+  }
+  RunResult result{.violation = world.laws().broken(),
+                   .at = {},
+                   .hash = world.trace().hash(),
+                   .trace = world.trace().text(),
+                   .counts = world.trace().counts(),
+                   .node_hours = world.node_hours(),
+                   .steps = world.schedule().steps()};
+  if (result.violation) result.at = result.violation->at - world.schedule().began();
+  return result;
+}
+
+}  // namespace spoke::sim

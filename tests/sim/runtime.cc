@@ -1,0 +1,254 @@
+#include "tests/sim/runtime.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "lib/base/version.h"
+
+namespace spoke::sim {
+namespace {
+
+constexpr absl::Duration kPluginPatience = absl::Seconds(60);
+constexpr absl::Duration kLateDel = absl::Minutes(3);
+constexpr const char* kNetwork = "spoke";
+
+}  // namespace
+
+void Runtime::After(absl::Duration wait, const std::function<void()>& act) {
+  edges_.schedule.After(wait, [this, act, boot = boot_] {
+    if (boot == boot_ && edges_.machine.exists) act();
+  });
+}
+
+cni::Request Runtime::RequestOf(cni::Verb verb, const std::string& container) const {
+  cni::Request request;
+  request.verb = verb;
+  request.container_id = container;
+  request.ifname = "eth0";
+  request.network_name = kNetwork;
+  request.pod.name = container;
+  request.pod.pod_namespace = "default";
+  request.plugin_version = base::kVersion;
+  return request;
+}
+
+uint64_t Runtime::running() const {
+  return static_cast<uint64_t>(
+      std::count_if(sandboxes_.begin(), sandboxes_.end(),
+                    [](const auto& entry) { return entry.second.phase == Phase::kRunning; }));
+}
+
+void Runtime::Start(uint64_t pods) {
+  wanted_ += pods;
+  for (uint64_t i = 0; i < pods; ++i) Launch();
+}
+
+void Runtime::Launch() {
+  const uint64_t id = ++last_;
+  Sandbox& sandbox = sandboxes_[id];
+  sandbox.container = fmt::format("{}-{}-{}", edges_.machine.vm_id, boot_, id);
+  sandbox.netns = edges_.machine.kernel->NewPodNetns();
+  sandbox.attempt = id;
+  sandbox.deadline = edges_.machine.clock->Now() + kPluginPatience;
+  AddLater(id, edges_.random.Between(absl::ZeroDuration(), absl::Milliseconds(50)));
+}
+
+void Runtime::AddLater(uint64_t id, absl::Duration wait) {
+  After(wait, [this, id] { Add(id); });
+}
+
+void Runtime::Add(uint64_t id) {
+  const auto it = sandboxes_.find(id);
+  if (it == sandboxes_.end() || it->second.phase != Phase::kAdding || it->second.client != 0)
+    return;
+  Sandbox& sandbox = it->second;
+  if (edges_.machine.clock->Now() >= sandbox.deadline) return Remove(sandbox, id);
+  Agent* agent = edges_.agent();
+  if (agent == nullptr) {
+    edges_.trace.Count("ADD without an agent");
+    return AddLater(id, edges_.random.Between(absl::Milliseconds(200), absl::Seconds(1)));
+  }
+  cni::Request request = RequestOf(cni::Verb::kAdd, sandbox.container);
+  request.attempt = sandbox.attempt;
+  request.deadline_monotonic_ms = absl::ToUnixMillis(sandbox.deadline);
+  sandbox.client = ++last_;
+  adds_[sandbox.client] = id;
+  const uint64_t client = sandbox.client;
+  os::UniqueFd netns(::fcntl(sandbox.netns.get(), F_DUPFD_CLOEXEC, 0));
+  if (edges_.random.Chance(edges_.faults.plugin_killed)) {
+    After(edges_.random.Between(absl::ZeroDuration(), absl::Seconds(20)), [this, id, client] {
+      const auto waits = adds_.extract(client);
+      if (waits.empty()) return;
+      edges_.trace.Count("plugin killed");
+      sandboxes_.at(id).client = 0;
+      if (Agent* present = edges_.agent(); present != nullptr) present->HangUp(client);
+      Remove(sandboxes_.at(id), id);
+    });
+  }
+  agent->Request(request, std::move(netns), client);
+  edges_.after_call();
+}
+
+void Runtime::OnAnswer(uint64_t client, const cni::Response& response) {
+  if (const auto del = dels_.find(client); del != dels_.end()) {
+    del->second = response.outcome == cni::Response::Outcome::kDone;
+    return;
+  }
+  const auto add = adds_.extract(client);
+  if (!add.empty()) OnAdded(add.mapped(), response);
+}
+
+void Runtime::OnAdded(uint64_t id, const cni::Response& response) {
+  Sandbox& sandbox = sandboxes_.at(id);
+  sandbox.client = 0;
+  switch (response.outcome) {
+    case cni::Response::Outcome::kAttachment:
+      sandbox.phase = Phase::kRunning;
+      sandbox.host_link = response.attachment.host_link;
+      edges_.laws.OnServed(edges_.machine, response.attachment.host_link);
+      edges_.trace.Say("{} pod {} has {}", edges_.machine.name, sandbox.container,
+                       response.attachment.addresses.front().address);
+      edges_.trace.Count("pod started");
+      if (!sandbox.wanted) Remove(sandbox, id);
+      return;
+    case cni::Response::Outcome::kNone:  // The next agent is asked, as the same ADD.
+      edges_.trace.Count("plugin lost its agent");
+      return AddLater(id, edges_.random.Between(absl::Milliseconds(100), absl::Seconds(1)));
+    case cni::Response::Outcome::kError:
+    case cni::Response::Outcome::kDone:
+      edges_.trace.Say("{} pod {} fails: {}", edges_.machine.name, sandbox.container,
+                       response.error.message);
+      edges_.trace.Count("ADD failed");
+      return Remove(sandbox, id);
+  }
+}
+
+// The sandbox goes. Its DEL comes first, unless it is lost.
+void Runtime::Remove(Sandbox& sandbox, uint64_t id) {
+  if (sandbox.client != 0) {  // The plugin of its ADD is killed.
+    adds_.erase(sandbox.client);
+    if (Agent* agent = edges_.agent(); agent != nullptr) agent->HangUp(sandbox.client);
+    sandbox.client = 0;
+  }
+  sandbox.phase = Phase::kDeleting;
+  edges_.laws.OnEnding(edges_.machine, sandbox.host_link);
+  After(absl::ZeroDuration(), [this, id] { Del(id); });
+}
+
+void Runtime::Del(uint64_t id) {
+  const auto it = sandboxes_.find(id);
+  if (it == sandboxes_.end()) return;
+  if (edges_.random.Chance(edges_.faults.del_lost)) {
+    edges_.trace.Count("DEL lost");
+    Finish(id);
+    After(edges_.random.Between(absl::Minutes(2), absl::Minutes(6)), [this] { CollectGarbage(); });
+    return;
+  }
+  const std::string container = it->second.container;
+  if (!CallDel(container)) {
+    edges_.trace.Count("DEL failed");
+    After(edges_.random.Between(absl::Milliseconds(300), absl::Seconds(2)),
+          [this, id] { Del(id); });
+    return;
+  }
+  if (edges_.random.Chance(edges_.faults.del_doubled)) DelAgain(container);
+  Finish(id);
+}
+
+void Runtime::DelAgain(const std::string& container) {
+  After(edges_.random.Between(absl::ZeroDuration(), kLateDel), [this, container] {
+    edges_.trace.Count("late DEL");
+    CallDel(container);
+  });
+}
+
+// Returns whether the runtime hears that it is done.
+bool Runtime::CallDel(const std::string& container) {
+  Agent* agent = edges_.agent();
+  if (agent == nullptr) {
+    edges_.machine.tombstones[{container, "eth0"}] = edges_.machine.clock->Now();
+    edges_.trace.Count("tombstone");
+    return true;
+  }
+  const uint64_t client = ++last_;
+  dels_[client] = false;
+  agent->Request(RequestOf(cni::Verb::kDel, container), os::UniqueFd(), client);
+  const bool done = dels_.extract(client).mapped();
+  edges_.after_call();
+  return done;
+}
+
+// The namespace goes with the sandbox; a pod that is still wanted gets another one.
+void Runtime::Finish(uint64_t id) {
+  const auto found = sandboxes_.extract(id);
+  Sandbox& sandbox = found.mapped();
+  const std::string host_link = edges_.machine.kernel->HostLinkIn(sandbox.netns.get());
+  edges_.machine.kernel->DestroyPodNetns(sandbox.netns.get());
+  if (!host_link.empty()) edges_.laws.OnUnlink(edges_.machine, host_link);
+  if (!sandbox.wanted) return;
+  After(edges_.random.Between(absl::Milliseconds(500), absl::Seconds(5)), [this] { Launch(); });
+}
+
+uint64_t Runtime::AnyRunning() {
+  std::vector<uint64_t> running;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox.phase == Phase::kRunning) running.push_back(id);
+  }
+  return running.empty() ? 0 : running[edges_.random.Below(running.size())];
+}
+
+void Runtime::Stop(uint64_t pods) {
+  for (uint64_t i = 0; i < std::min(pods, wanted_); ++i) {
+    const uint64_t id = AnyRunning();
+    if (id == 0) return;
+    --wanted_;
+    sandboxes_.at(id).wanted = false;
+    Remove(sandboxes_.at(id), id);
+  }
+}
+
+void Runtime::Restart(uint64_t pods) {
+  for (uint64_t i = 0; i < pods; ++i) {
+    const uint64_t id = AnyRunning();
+    if (id != 0) Remove(sandboxes_.at(id), id);
+  }
+}
+
+void Runtime::CollectGarbage() {
+  Agent* agent = edges_.agent();
+  if (agent == nullptr) return;
+  cni::Request request = RequestOf(cni::Verb::kGc, "");
+  request.valid.emplace();
+  for (const auto& [id, sandbox] : sandboxes_) {
+    request.valid->push_back({sandbox.container, "eth0"});
+  }
+  const uint64_t client = ++last_;
+  dels_[client] = false;
+  agent->Request(request, os::UniqueFd(), client);
+  dels_.erase(client);
+  edges_.trace.Count("GC");
+  edges_.after_call();
+}
+
+void Runtime::OnAgentGone() {
+  const std::map<uint64_t, uint64_t> waiting = std::exchange(adds_, {});
+  for (const auto& [client, id] : waiting) OnAdded(id, cni::Response{});
+}
+
+void Runtime::OnBoot() {
+  ++boot_;
+  adds_.clear();
+  const Sandboxes former = std::exchange(sandboxes_, {});
+  for (const auto& [id, sandbox] : former) {
+    // The runtime still has the sandboxes of before, and takes them down.
+    if (edges_.random.Chance(0.5)) DelAgain(sandbox.container);
+  }
+  for (uint64_t i = 0; i < wanted_; ++i) {
+    After(edges_.random.Between(absl::Seconds(1), absl::Seconds(20)), [this] { Launch(); });
+  }
+}
+
+}  // namespace spoke::sim

@@ -1,0 +1,313 @@
+#include "tests/sim/scenarios.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+
+namespace spoke::sim {
+namespace {
+
+constexpr absl::Duration kSecond = absl::Seconds(1);
+
+// Builds a scenario event by event.
+class Builder {
+ public:
+  Builder(std::string name, std::string origin, int nodes) {
+    scenario_.name = std::move(name);
+    scenario_.origin = std::move(origin);
+    scenario_.run.world.seed = base::Fnv1a(scenario_.name);
+    scenario_.run.world.nodes = nodes;
+    scenario_.run.until = absl::Minutes(6);
+    scenario_.run.settling = absl::Minutes(5);
+  }
+  Builder& Servers(int servers) {
+    scenario_.run.world.servers = servers;
+    return *this;
+  }
+  Builder& Pool(std::string pool) {
+    scenario_.run.world.pool = std::move(pool);
+    return *this;
+  }
+  Builder& Until(absl::Duration until) {
+    scenario_.run.until = until;
+    return *this;
+  }
+  Builder& At(double second, Act act, uint64_t target = 0, int64_t amount = 0, double lasts = 0) {
+    scenario_.run.plan.push_back({.at = second * kSecond,
+                                  .act = act,
+                                  .target = target,
+                                  .amount = amount,
+                                  .lasts = lasts * kSecond});
+    return *this;
+  }
+  Builder& OnAll(double second, Act act, int64_t amount = 0) {
+    for (int node = 0; node < scenario_.run.world.nodes; ++node) {
+      At(second, act, static_cast<uint64_t>(node), amount);
+    }
+    return *this;
+  }
+  Builder& Each(double first, double step, double last, Act act, int64_t amount = 0,
+                double lasts = 0) {
+    uint64_t target = 0;
+    for (double second = first; second < last; second += step) {
+      At(second, act, target++, amount, lasts);
+    }
+    return *this;
+  }
+  Builder& Promises(std::string what, uint64_t least = 1) {
+    scenario_.promises.push_back({std::move(what), least});
+    return *this;
+  }
+  Scenario Build() {
+    Plan& plan = scenario_.run.plan;
+    std::stable_sort(plan.begin(), plan.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    return scenario_;
+  }
+
+ private:
+  Scenario scenario_;
+};
+
+void AddPods(std::vector<Scenario>& all) {
+  all.push_back(Builder("late-and-doubled-dels", "ACN#885, ACN#4829: a DEL frees the next pod", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(20, Act::kLoseDels, 0, 0, 200)
+                    .Each(30, 10, 220, Act::kRestartPods, 3)
+                    .Promises("late DEL", 5)
+                    .Promises("GC")
+                    .Build());
+  all.push_back(Builder("sandbox-crash-loop", "ACN#4497: one address leaks with each crash", 2)
+                    .Pool("10.1.0.0/27")
+                    .OnAll(10, Act::kStartPods, 4)
+                    .At(11, Act::kLoseDels, 0, 0, 240)
+                    .Each(20, 6, 250, Act::kRestartPods, 2)
+                    .Promises("DEL lost", 3)
+                    .Promises("GC", 2)
+                    .Build());
+  all.push_back(Builder("plugin-killed-while-it-waits", "ACN#218: a failed ADD leaks an address", 2)
+                    .At(5, Act::kLoseDels, 0, 0, 250)
+                    .At(30, Act::kCloudSlow, 0, 0, 220)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .Each(40, 20, 250, Act::kStartPods, 9)
+                    .Each(58, 20, 250, Act::kStopPods, 9)
+                    .Promises("plugin killed", 2)
+                    .Build());
+  all.push_back(
+      Builder("agents-die-in-the-middle", "ACN#1259, Calico#13858: doubled after a restart", 3)
+          .OnAll(10, Act::kStartPods, 6)
+          .Each(12, 7, 240, Act::kKillAgent, 3)
+          .Each(14, 7, 240, Act::kKillAgent, 9)
+          .Each(15, 9, 240, Act::kRestartPods, 4)
+          .Promises("agent died", 15)
+          .Promises("plugin lost its agent", 1)
+          .Build());
+  all.push_back(Builder("tmpfs-is-full", "ACN#2817: the store of the agent cannot be written", 2)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .At(30, Act::kJournalFull, 0, 0, 60)
+                    .At(130, Act::kKernelRefuses, 0, 0, 60)
+                    .Each(31, 6, 200, Act::kRestartPods, 2)
+                    .Promises("ADD failed", 1)
+                    .Promises("DEL failed", 1)
+                    .Build());
+  all.push_back(Builder("pods-faster-than-addresses", "ACN#2999, Whereabouts#313: bursts", 4)
+                    .OnAll(10, Act::kStartPods, 20)
+                    .OnAll(90, Act::kStopPods, 20)
+                    .OnAll(130, Act::kStartPods, 25)
+                    .Promises("pod started", 150)
+                    .Build());
+}
+
+void AddMachines(std::vector<Scenario>& all) {
+  all.push_back(Builder("reboot-while-in-use", "ACN PR#2022: what a reboot freed is handed out", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(60, Act::kReboot, 0)
+                    .At(61, Act::kReboot, 1)
+                    .At(90, Act::kReboot, 0)
+                    .Each(120, 10, 200, Act::kReboot)
+                    .Each(62, 10, 240, Act::kRestartPods, 2)
+                    .Promises("machine booted", 8)
+                    .Build());
+  all.push_back(Builder("replaced-under-its-name", "ACN#4210: the stale state of the VM before", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(60, Act::kReplace, 0)
+                    .At(120, Act::kReplace, 1)
+                    .At(125, Act::kStaleListings, 0, 0, 120)
+                    .At(150, Act::kReplace, 2)
+                    .At(155, Act::kReplace, 0)
+                    .Until(absl::Minutes(8))
+                    .Promises("machine replaced", 4)
+                    .Promises("stale listing", 1)
+                    .Build());
+  all.push_back(
+      Builder("stale-listing", "AWS#3887, AWS#3019: an old picture frees what is in use", 2)
+          .OnAll(10, Act::kStartPods, 3)
+          .At(40, Act::kReplace, 1)
+          .At(45, Act::kStaleListings, 0, 0, 200)
+          .Promises("stale listing", 2)
+          .Build());
+  all.push_back(Builder("machines-cut-off", "Calico#2713: silent nodes keep what they have", 3)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .Each(40, 45, 300, Act::kCutNode, 0, 70)
+                    .Each(45, 13, 300, Act::kRestartPods, 3)
+                    .Promises("machine cut off", 4)
+                    .Build());
+}
+
+void AddReleases(std::vector<Scenario>& all) {
+  all.push_back(Builder("a-job-ends", "AWS#2730: everything is given back at once", 14)
+                    .OnAll(10, Act::kStartPods, 24)
+                    .OnAll(100, Act::kStopPods, 24)
+                    .Until(absl::Minutes(9))
+                    .Promises("asked to give back", 8)
+                    .Build());
+  all.push_back(Builder("up-right-after-down", "ACN PR#962: the list of releases is lost", 3)
+                    .OnAll(10, Act::kStartPods, 16)
+                    .OnAll(40, Act::kStopPods, 15)
+                    .Each(225, 3, 300, Act::kStartPods, 5)
+                    .Each(226, 3, 300, Act::kStopPods, 4)
+                    .Until(absl::Minutes(7))
+                    .Promises("asked to give back", 2)
+                    .Build());
+  all.push_back(
+      Builder("agent-dies-giving-back", "Cilium#13412, Cilium#39981: the handshake's hole", 3)
+          .OnAll(10, Act::kStartPods, 16)
+          .OnAll(40, Act::kStopPods, 14)
+          .Each(200, 2, 300, Act::kKillAgent, 2)
+          .Each(201, 5, 300, Act::kStartPods, 3)
+          .Each(202, 5, 300, Act::kStopPods, 3)
+          .Until(absl::Minutes(7))
+          .Promises("agent died", 10)
+          .Promises("asked to give back", 2)
+          .Build());
+  all.push_back(Builder("drained-in-use", "Whereabouts#389: references are left after a drain", 3)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .At(60, Act::kDrain, 0)
+                    .Each(61, 4, 140, Act::kRestartPods, 2)
+                    .At(100, Act::kUndrain, 0)
+                    .At(110, Act::kDrain, 1)
+                    .At(111, Act::kKillServer, 0, 3)
+                    .At(180, Act::kUndrain, 1)
+                    .Promises("drain", 2)
+                    .Promises("asked to give back", 1)
+                    .Build());
+  all.push_back(Builder("a-pool-that-is-small", "terway#1030, ACN#1605: hoarding, and none left", 3)
+                    .Pool("10.1.0.0/27")
+                    .OnAll(10, Act::kStartPods, 4)
+                    .Each(60, 30, 300, Act::kReplace)
+                    .Each(50, 10, 300, Act::kRestartPods, 2)
+                    .At(120, Act::kReserve, 0, 4)
+                    .Until(absl::Minutes(8))
+                    .Promises("machine replaced", 5)
+                    .Build());
+}
+
+void AddServers(std::vector<Scenario>& all) {
+  all.push_back(Builder("server-dies-with-its-commit", "issue 9: killed at any instruction", 3)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .Each(20, 11, 250, Act::kKillServer, 1)
+                    .Each(21, 17, 250, Act::kKillServer, 5)
+                    .Each(15, 5, 250, Act::kRestartPods, 3)
+                    .Promises("server died", 12)
+                    .Promises("server died with its commit", 1)
+                    .Build());
+  all.push_back(
+      Builder("answers-of-commits-are-lost", "issue 9: the cloud's answer was not stored", 3)
+          .OnAll(10, Act::kStartPods, 5)
+          .At(8, Act::kStoreForgets, 0, 0, 120)
+          .At(130, Act::kStoreRefuses, 0, 0, 120)
+          .Each(15, 4, 250, Act::kRestartPods, 3)
+          .Promises("commit answer lost", 2)
+          .Promises("commit refused", 2)
+          .Build());
+  all.push_back(Builder("power-is-cut", "issue 9: a failed sync was acknowledged", 2)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .Each(30, 40, 250, Act::kRebootServer)
+                    .Each(15, 5, 250, Act::kRestartPods, 3)
+                    .Promises("server died", 4)
+                    .Build());
+  all.push_back(Builder("leader-cut-from-its-store", "Whereabouts: leaders that go on", 4)
+                    .Servers(3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(20, Act::kCloudSlow, 0, 0, 240)
+                    .Each(30, 35, 250, Act::kCutStore, 0, 12)
+                    .Each(40, 50, 250, Act::kCutServer, 0, 20)
+                    .Each(15, 4, 250, Act::kStartPods, 2)
+                    .Each(16, 6, 250, Act::kRestartPods, 3)
+                    .Promises("server cut off from the store", 3)
+                    .Promises("server started", 3)
+                    .Build());
+  all.push_back(
+      Builder("cloud-answers-late-or-never", "Cilium#43598, ACN PR#781: 200 is no success", 3)
+          .At(5, Act::kCloudForgets, 0, 0, 120)
+          .At(130, Act::kCloudRefuses, 0, 0, 60)
+          .At(60, Act::kCloudSlow, 0, 0, 120)
+          .OnAll(10, Act::kStartPods, 6)
+          .OnAll(14, Act::kStartPods, 8)
+          .OnAll(100, Act::kStartPods, 8)
+          .Each(20, 15, 250, Act::kRestartPods, 3)
+          .Promises("cloud answer lost", 1)
+          .Build());
+  all.push_back(Builder("clocks-are-set", "issue 9: stored times lie ahead", 3)
+                    .OnAll(10, Act::kStartPods, 10)
+                    .OnAll(60, Act::kStopPods, 8)
+                    .At(90, Act::kServerClock, 0, 900)
+                    .At(91, Act::kKillServer, 0, 1)
+                    .At(200, Act::kServerClock, 0, -1800)
+                    .At(201, Act::kKillServer, 0, 1)
+                    .Each(100, 12, 300, Act::kRestartPods, 2)
+                    .Promises("server started", 3)
+                    .Build());
+}
+
+void AddRestores(std::vector<Scenario>& all) {
+  all.push_back(Builder("an-older-store-is-restored", "issue 9: a backup is put back", 4)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .At(60, Act::kBackup)
+                    .OnAll(80, Act::kStartPods, 8)
+                    .At(150, Act::kRestore)
+                    .OnAll(155, Act::kStartPods, 6)
+                    .Until(absl::Minutes(8))
+                    .Promises("restore")
+                    .Promises("server started", 2)
+                    .Build());
+  all.push_back(Builder("restored-while-a-node-is-away", "issue 9: a silent node is not asked", 4)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .At(60, Act::kBackup)
+                    .OnAll(80, Act::kStartPods, 8)
+                    .At(140, Act::kCutNode, 0, 0, 120)
+                    .At(150, Act::kRestore)
+                    .At(155, Act::kStartPods, 1, 12)
+                    .At(155, Act::kStartPods, 2, 12)
+                    .Until(absl::Minutes(8))
+                    .Promises("restore")
+                    .Promises("machine cut off")
+                    .Build());
+}
+
+}  // namespace
+
+std::vector<Scenario> AllScenarios() {
+  std::vector<Scenario> all;
+  AddPods(all);
+  AddMachines(all);
+  AddReleases(all);
+  AddServers(all);
+  AddRestores(all);
+  return all;
+}
+
+std::string BrokenPromises(const Scenario& scenario, const RunResult& result) {
+  std::string broken;
+  for (const Promise& promise : scenario.promises) {
+    const auto count = result.counts.find(promise.what);
+    const uint64_t times = count == result.counts.end() ? 0 : count->second;
+    if (times >= promise.least) continue;
+    broken += fmt::format("{}\"{}\" happens {} times, not {}", broken.empty() ? "" : "; ",
+                          promise.what, times, promise.least);
+  }
+  return broken;
+}
+
+}  // namespace spoke::sim

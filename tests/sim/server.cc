@@ -1,0 +1,240 @@
+#include "tests/sim/server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/status.h"
+#include "lib/base/version.h"
+#include "lib/node_api/messages.h"
+
+namespace spoke::sim {
+namespace {
+
+// How long a message waits for the loop's turn, at most; the loop sleeps so long if all is quiet.
+constexpr absl::Duration kTurn = absl::Microseconds(300);
+constexpr absl::Duration kTick = absl::Milliseconds(100);
+constexpr absl::Duration kQuiet = absl::Seconds(1);
+// How long after the last message the loop may have something to do that nobody says.
+constexpr absl::Duration kBusy = absl::Milliseconds(300);
+
+node_api::ServerMessage Said(ipam::BundleMessages& bundles, ipam::ToAgent message) {
+  return std::visit(
+      [&](auto&& said) -> node_api::ServerMessage {
+        using Said = std::decay_t<decltype(said)>;
+        if constexpr (std::is_same_v<Said, ipam::BundleUpdate>) {
+          return node_api::PolicyUpdate{.bundle = bundles.Get(said.from, said.to),
+                                        .max_cut_permille = said.max_cut_permille};
+        } else if constexpr (std::is_same_v<Said, ipam::BundleTrial>) {
+          return node_api::PolicyTrial{.id = said.id, .policy = bundles.Get(nullptr, said.policy)};
+        } else {
+          return std::forward<decltype(said)>(said);
+        }
+      },
+      std::move(message));
+}
+
+}  // namespace
+
+Server::Server(const Edges& edges, uint64_t term, const MachineClock& clock,
+               ipam::StoreWitness witness)
+    : edges_(edges),
+      term_(term),
+      clock_(clock),
+      store_({edges.disks, life_, edges.store_faults, edges.random, edges.trace}, term),
+      witness_(std::move(witness)),
+      rules_{.server_version = base::kVersion, .check_peer_name = false},
+      cloud_({edges.fabric, edges.schedule, life_, edges.cloud_faults, edges.random, edges.trace,
+              edges.leads},
+             [this, post = ipam::AnswersTo(mailbox_)](const ipam::NodeKey& node,
+                                                      absl::StatusOr<ipam::NicAddresses> result) {
+               post(node, std::move(result));
+               Wake();
+             }),
+      next_turn_(edges.schedule.now()),
+      busy_until_(edges.schedule.now() + kBusy),
+      next_listing_(edges.schedule.now() + absl::Seconds(60)) {}
+
+Server::~Server() {
+  life_.Die();
+  cloud_.Stop();
+}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
+                                                      const ipam::ServerSettings& settings,
+                                                      uint64_t term, const MachineClock& clock) {
+  ASSIGN_OR_RETURN(ipam::StoreWitness witness,
+                   ipam::StoreWitness::Open(edges.witness_directory, edges.boot_id, edges.keys));
+  std::unique_ptr<Server> server(new Server(edges, term, clock, std::move(witness)));
+  ASSIGN_OR_RETURN(ipam::LoadedState loaded,
+                   ipam::LoadState(server->store_, settings, server->clock_.Now()));
+  server->loop_ =
+      std::make_unique<ipam::FleetLoop>(settings, std::move(loaded),
+                                        ipam::FleetLoop::Edges{.store = server->store_,
+                                                               .agents = *server,
+                                                               .cloud = server->cloud_,
+                                                               .mailbox = server->mailbox_,
+                                                               .clock = server->clock_,
+                                                               .log = server->log_,
+                                                               .witness = &server->witness_});
+  return server;
+}
+
+void Server::Wake() {
+  busy_until_ = edges_.schedule.now() + kBusy;
+  next_turn_ = std::min(next_turn_, edges_.schedule.now() + kTurn);
+}
+
+void Server::Turn() {
+  if (life_.dead()) return;
+  if (edges_.schedule.now() >= next_listing_) List();
+  const size_t waited = mailbox_.waiting_agents() + mailbox_.waiting_hellos();
+  loop_->RunOnce(absl::ZeroDuration());
+  const absl::Time now = edges_.schedule.now();
+  // While nothing can be stored, the loop takes nothing of what agents say.
+  const size_t left = mailbox_.waiting_agents() + mailbox_.waiting_hellos();
+  const bool waits = left > 0 && left < waited;
+  next_turn_ = now + (waits ? kTurn : now < busy_until_ ? kTick : kQuiet);
+}
+
+void Server::List() {
+  next_listing_ = edges_.schedule.now() + cloud_.listing_period();
+  cloud_.List([this](ipam::CloudListing listing) {
+    if (!listing.ok()) return;
+    loop_->PostListing(*std::move(listing), [](const std::string&) { return true; });
+    Wake();
+  });
+}
+
+void Server::Change(std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&)> change,
+                    std::function<void(const absl::Status&)> done) {
+  loop_->PostChange([change = std::move(change)](ipam::ServerState& state,
+                                                 ipam::RawRecords&) { return change(state); },
+                    [done = std::move(done)](const absl::Status& status) {
+                      if (done) done(status);
+                    });
+  Wake();
+}
+
+void Server::Look(const std::function<void(const ipam::FleetView&)>& query) {
+  loop_->PostQuery(query);
+  Turn();
+}
+
+// --- Streams. ---
+
+void Server::Opened(StreamId stream) { streams_.try_emplace(stream, rules_); }
+
+void Server::Hear(StreamId id, v1::AgentMessage message) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  it->second.unread.push_back(std::move(message));
+  ReadSome(id);
+}
+
+void Server::ReadSome(StreamId id) {
+  while (true) {
+    const auto it = streams_.find(id);
+    if (it == streams_.end() || life_.dead()) return;
+    Stream& stream = it->second;
+    if (!stream.reads || stream.ended || stream.unread.empty()) return;
+    const v1::AgentMessage message = std::move(stream.unread.front());
+    stream.unread.pop_front();
+    const auto posted = Dispatch(id, stream, message);
+    if (!posted.ok()) return Refuse(id, stream, posted.status());
+    stream.reads = !*posted;
+  }
+}
+
+// What the edge of gRPC does with a message. Returns whether the loop has it now.
+absl::StatusOr<bool> Server::Dispatch(StreamId id, Stream& stream,
+                                      const v1::AgentMessage& message) {
+  RETURN_IF_ERROR(stream.gate.CheckOrder(message.message_case() == v1::AgentMessage::kHello));
+  ASSIGN_OR_RETURN(std::optional<node_api::AgentMessage> said, node_api::FromWire(message));
+  if (!said) return false;
+  if (auto* hello = std::get_if<node_api::Hello>(&*said)) {
+    ASSIGN_OR_RETURN(const bool proved, stream.gate.Admit(*hello));
+    edges_.watcher.OnHeard(*stream.gate.node(), *said);
+    loop_->PostHello(id, std::move(*hello), proved);
+    Wake();
+    return true;
+  }
+  edges_.watcher.OnHeard(*stream.gate.node(), *said);
+  const auto post = [&](ipam::AgentEvent event) {
+    loop_->PostFromAgent(std::move(event));
+    Wake();
+  };
+  if (auto* report = std::get_if<node_api::AssignmentReport>(&*said)) {
+    post(ipam::ReportEvent{id, std::move(*report)});
+  } else if (const auto* ack = std::get_if<node_api::DesiredAck>(&*said)) {
+    post(ipam::DesiredAckEvent{id, ack->version});
+  } else if (auto* answer = std::get_if<node_api::ReclaimAnswer>(&*said)) {
+    post(ipam::ReclaimAnswerEvent{id, std::move(*answer)});
+  } else if (auto* policy = std::get_if<node_api::PolicyAck>(&*said)) {
+    post(ipam::PolicyAckEvent{id, std::move(*policy)});
+  } else if (auto* inventory = std::get_if<node_api::Inventory>(&*said)) {
+    post(ipam::InventoryEvent{id, std::move(*inventory)});
+  } else if (const auto* conflict = std::get_if<node_api::ConflictReport>(&*said)) {
+    post(ipam::ConflictEvent{id, *conflict});
+  } else if (auto* demand = std::get_if<node_api::Demand>(&*said)) {
+    post(ipam::DemandEvent{id, std::move(*demand)});
+  } else {
+    return false;  // What changes nothing that is stored does not reach the loop.
+  }
+  return true;
+}
+
+void Server::Refuse(StreamId id, Stream& stream, const absl::Status& why) {
+  edges_.trace.Say("server {} refuses a message: {}", edges_.index, base::MessageOf(why));
+  stream.ended = true;
+  loop_->PostClosed(id, std::string(base::MessageOf(why)));
+  edges_.network.EndOfServer(id, why);
+  Wake();
+}
+
+void Server::Ended(StreamId id) {
+  const auto it = streams_.find(id);
+  if (it == streams_.end()) return;
+  loop_->PostClosed(id);
+  if (!it->second.ended) edges_.network.EndOfServer(id, absl::OkStatus());
+  streams_.erase(it);
+  Wake();
+}
+
+void Server::EndStreams() {
+  for (auto& [id, stream] : streams_) {
+    if (std::exchange(stream.ended, true)) continue;
+    edges_.network.EndOfServer(id, absl::UnavailableError("another server may lead"));
+  }
+}
+
+void Server::Send(ipam::SessionId session, ipam::ToAgent message) {
+  const auto it = streams_.find(session);
+  if (it == streams_.end() || it->second.ended || !life_.Acts()) return;
+  edges_.watcher.OnTold(*it->second.gate.node(), message);
+  if (auto* welcome = std::get_if<node_api::Welcome>(&message)) {
+    welcome->server_version = base::kVersion;
+  }
+  edges_.network.FromServer(session, node_api::ToWire(Said(bundles_, std::move(message))));
+}
+
+void Server::ReadNext(ipam::SessionId session) {
+  const auto it = streams_.find(session);
+  if (it == streams_.end() || life_.dead()) return;
+  it->second.reads = true;
+  // The edge reads on its own thread, and so after the turn.
+  edges_.schedule.After(absl::ZeroDuration(), [this, session, alive = std::weak_ptr(alive_)] {
+    if (!alive.expired()) ReadSome(session);
+  });
+}
+
+void Server::Close(ipam::SessionId session, absl::Status why) {
+  const auto it = streams_.find(session);
+  if (it == streams_.end() || it->second.ended || !life_.Acts()) return;
+  it->second.ended = true;
+  edges_.trace.Say("server {} closes a stream of {}: {}", edges_.index,
+                   it->second.gate.node() ? it->second.gate.node()->name : "?",
+                   base::MessageOf(why));
+  edges_.network.EndOfServer(session, std::move(why));
+}
+
+}  // namespace spoke::sim

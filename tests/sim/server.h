@@ -1,0 +1,120 @@
+// One process of the server: the real loop with its ledger, store records and fence, gates of
+// streams and both codecs, on a simulated store, cloud and network.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/loop/mailbox.h"
+#include "ipam-server/policy/bundle_message.h"
+#include "ipam-server/session/stream_gate.h"
+#include "tests/sim/agent.h"
+#include "tests/sim/fabric.h"
+#include "tests/sim/network.h"
+#include "tests/sim/sim_store.h"
+
+namespace spoke::sim {
+
+// Sees what the server tells agents, as it is told.
+class ServerWatcher {
+ public:
+  virtual ~ServerWatcher() = default;
+  virtual void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) = 0;
+  virtual void OnHeard(const ipam::NodeKey& node, const node_api::AgentMessage& message) = 0;
+};
+
+// Not thread-safe. Each entry may leave the process dead; its owner looks, and buries it.
+class Server final : public ipam::AgentLink {
+ public:
+  struct Edges {
+    size_t index = 0;  // Which machine it is on.
+    Schedule& schedule;
+    Network& network;
+    Trace& trace;
+    StoreDisks& disks;
+    Fabric& fabric;
+    const StoreFaults& store_faults;
+    const CloudFaults& cloud_faults;
+    Random& random;
+    ServerWatcher& watcher;
+    std::function<bool()> leads;  // Whether nobody else can lead now.
+    std::string witness_directory;
+    std::string boot_id;
+    ipam::MarkKeys keys;
+  };
+
+  // Borrows the edges. `ahead` and `drift`: its machine's clock. Errors: as LoadState() and
+  // StoreWitness::Open().
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const Edges& edges,
+                                                       const ipam::ServerSettings& settings,
+                                                       uint64_t term, const MachineClock& clock);
+  ~Server() override;
+
+  // One turn of the loop.
+  void Turn();
+  // When the next turn is due, unless something is posted before.
+  absl::Time NextTurn() const { return next_turn_; }
+
+  void Opened(StreamId stream);
+  void Hear(StreamId stream, v1::AgentMessage message);
+  void Ended(StreamId stream);
+  // It cannot renew its leadership: its agents are to ask the next server.
+  void EndStreams();
+
+  // What operators do. `done` may be empty.
+  void Change(std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&)> change,
+              std::function<void(const absl::Status&)> done = {});
+  // Looks at the state between two turns.
+  void Look(const std::function<void(const ipam::FleetView&)>& query);
+
+  Life& life() { return life_; }
+  bool deposed() const { return store_.deposed(); }
+  uint64_t term() const { return term_; }
+
+  void Send(ipam::SessionId session, ipam::ToAgent message) override;
+  void ReadNext(ipam::SessionId session) override;
+  void Close(ipam::SessionId session, absl::Status why) override;
+
+ private:
+  struct Stream {
+    explicit Stream(const ipam::StreamGate::Rules& rules) : gate(rules, {}, {}) {}
+    ipam::StreamGate gate;
+    std::deque<v1::AgentMessage> unread;
+    bool reads = true;   // The loop has dealt with the message before.
+    bool ended = false;  // Nothing more is written to it.
+  };
+
+  Server(const Edges& edges, uint64_t term, const MachineClock& clock, ipam::StoreWitness witness);
+  void Wake();
+  void List();
+  void ReadSome(StreamId id);
+  absl::StatusOr<bool> Dispatch(StreamId id, Stream& stream, const v1::AgentMessage& message);
+  void Refuse(StreamId id, Stream& stream, const absl::Status& why);
+
+  const Edges edges_;
+  const uint64_t term_;
+  const MachineClock clock_;
+  Life life_;
+  NoLog log_;
+  SimStore store_;
+  const ipam::StoreWitness witness_;
+  const ipam::StreamGate::Rules rules_;
+  ipam::BundleMessages bundles_;
+  ipam::Mailbox mailbox_;
+  SimCloud cloud_;
+  std::unique_ptr<ipam::FleetLoop> loop_;
+  std::map<StreamId, Stream> streams_;
+  absl::Time next_turn_;
+  absl::Time busy_until_;
+  absl::Time next_listing_;
+  // What is on the schedule for this process does nothing once it is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace spoke::sim

@@ -1,0 +1,80 @@
+// Law 10: once nothing fails any more, everything agrees with everything.
+#include <algorithm>
+#include <set>
+
+#include "fmt/core.h"
+#include "ipam-server/audit/audit.h"
+#include "ipam-server/audit/audit_snapshot.h"
+#include "tests/sim/world.h"
+
+namespace spoke::sim {
+namespace {
+
+// Some problems are told for a while after they are over, and one waits for an operator.
+bool IsOver(const std::string& problem) {
+  return problem.starts_with("the clock") || problem.find("replaced one another") != problem.npos ||
+         problem.find("spokectl unfreeze") != problem.npos;
+}
+
+}  // namespace
+
+void World::CheckSettled() {
+  CheckPods();
+  CheckAudit();
+}
+
+void World::CheckPods() {
+  for (const auto& node : nodes_) {
+    const Runtime& runtime = *node->runtime;
+    const size_t built = node->agent ? node->agent->attachments().assignments().Built().size() : 0;
+    if (built != runtime.running()) {
+      laws_.Break(10, fmt::format("{} has {} assignments, and runs {} pods", node->machine.name,
+                                  built, runtime.running()));
+    }
+    if (runtime.running() == runtime.wanted() && runtime.under_way() == 0) continue;
+    laws_.Break(10, fmt::format("{} runs {} of {} pods, and {} are under way", node->machine.name,
+                                runtime.running(), runtime.wanted(), runtime.under_way()));
+  }
+}
+
+// The product's own audit, of what the servers, the fabric and the agents have.
+void World::CheckAudit() {
+  Host* const leader = Leader();
+  if (leader == nullptr) return laws_.Break(10, "no server leads");
+  ipam::AuditSnapshot snapshot;
+  bool looked = false;
+  absl::Time now;
+  leader->server->Look([&](const ipam::FleetView& view) {
+    looked = true;
+    now = view.now;
+    if (!view.state.recovery.open()) laws_.Break(10, "a recovery does not end");
+    for (const std::string& problem : view.problems) {
+      if (!IsOver(problem)) laws_.Break(10, "a problem is left: " + problem);
+    }
+    for (const auto& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
+    for (const auto& [key, record] : view.fleet.ledger.nodes()) snapshot.Add(record);
+  });
+  if (!looked) return laws_.Break(10, "the server does not answer");
+  snapshot.listing = fabric_.List();
+  for (const auto& node : nodes_) {
+    if (!node->agent) {
+      laws_.Break(10, node->machine.name + " has no agent");
+      continue;
+    }
+    node_api::Inventory inventory{.held = node->agent->attachments().assignments().Attached()};
+    for (const auto& assignment : node->agent->attachments().assignments().Built()) {
+      netagent::AddEntries(assignment, inventory.in_use);
+    }
+    snapshot.inventories.emplace(ipam::NodeKey{node->machine.name, node->machine.vm_id},
+                                 std::move(inventory));
+  }
+  const auto differences = ipam::Audit(snapshot.Finish(), {.grace = absl::ZeroDuration()}, now);
+  for (const ipam::AuditDifference& difference : differences) {
+    laws_.Break(
+        10,
+        fmt::format("audit: {} {} {}: {}", ipam::NameOf(difference.kind), difference.node.name,
+                    difference.address ? difference.address->ToString() : "", difference.cause));
+  }
+}
+
+}  // namespace spoke::sim

@@ -1,0 +1,93 @@
+#include "tests/sim/world.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "fmt/core.h"
+#include "lib/base/check.h"
+
+namespace spoke::sim {
+namespace {
+
+// A directory that no other world has; its name is nowhere in the trace.
+std::string NewDirectory() {
+  static std::atomic<int> last = 0;
+  const std::filesystem::path memory = "/dev/shm";
+  const std::filesystem::path root =
+      std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
+  return (root / fmt::format("spoke-sim-{}-{}", ::getpid(), ++last)).string();
+}
+
+}  // namespace
+
+World::World(const WorldSettings& settings)
+    : settings_(settings),
+      network_random_(RandomFor(settings.seed, "network")),
+      laws_({}, schedule_, fabric_, disks_),
+      directory_(NewDirectory()),
+      lease_until_(schedule_.now()),
+      operators_(RandomFor(settings.seed, "operators")) {
+  for (size_t i = 0; i < static_cast<size_t>(settings_.servers); ++i) AddHost(i);
+  for (size_t i = 0; i < static_cast<size_t>(settings_.nodes); ++i) AddNode(i);
+}
+
+World::~World() {
+  for (const auto& node : nodes_) {
+    if (node->agent) node->agent->life().Die();
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(directory_, ignored);
+}
+
+void World::Run(absl::Duration until) {
+  const absl::Time end = schedule_.began() + until;
+  while (!laws_.broken() && schedule_.Step(end)) {
+  }
+}
+
+void World::Follow(const Plan& plan) {
+  for (const PlannedEvent& event : plan) {
+    schedule_.At(schedule_.began() + event.at, [this, event] {
+      trace_.Say("plan {}", Describe(event));
+      Do(event);
+    });
+  }
+}
+
+void World::OnOpened(StreamId stream, size_t server) {
+  Host& host = *hosts_[server];
+  if (!host.server) return network_.EndOfServer(stream, absl::UnavailableError("nobody listens"));
+  host.server->Opened(stream);
+}
+
+void World::OnAgentMessage(StreamId stream, size_t server, v1::AgentMessage message) {
+  Host& host = *hosts_[server];
+  if (!host.server) return;
+  host.server->Hear(stream, std::move(message));
+  Tend(host);
+}
+
+void World::OnAgentEnded(StreamId stream, size_t server) {
+  Host& host = *hosts_[server];
+  if (!host.server) return;
+  host.server->Ended(stream);
+  Tend(host);
+}
+
+void World::OnServerMessage(StreamId stream, size_t node_index, v1::ServerMessage message) {
+  Node& node = *nodes_[node_index];
+  if (!node.agent) return;
+  node.agent->Hear(stream, std::move(message));
+  Tend(node);
+}
+
+void World::OnServerEnded(StreamId stream, size_t node_index, const absl::Status& why) {
+  Node& node = *nodes_[node_index];
+  if (!node.agent) return;
+  node.agent->Ended(stream, why);
+  Tend(node);
+}
+
+}  // namespace spoke::sim

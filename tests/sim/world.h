@@ -1,0 +1,146 @@
+// A fleet on one clock: machines with their runtimes and agents, servers of which one leads, the
+// store, the cloud and the network between them, and the events of a plan.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/agent.h"
+#include "tests/sim/fabric.h"
+#include "tests/sim/laws.h"
+#include "tests/sim/machine.h"
+#include "tests/sim/network.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/runtime.h"
+#include "tests/sim/schedule.h"
+#include "tests/sim/server.h"
+#include "tests/sim/sim_store.h"
+#include "tests/sim/trace.h"
+
+namespace spoke::sim {
+
+struct WorldSettings {
+  uint64_t seed = 1;
+  int nodes = 6;
+  int servers = 1;
+  std::string pool = "10.1.0.0/22";
+  double drift = 0.0003;  // How much a machine's clock may gain or lose, at most.
+  bool keep_trace = false;
+};
+
+// Not thread-safe.
+class World final : public StreamEnds {
+ public:
+  explicit World(const WorldSettings& settings);
+  ~World() override;
+
+  // Lets time pass until `until` after the beginning, or until a law is broken.
+  void Run(absl::Duration until);
+  // Has the events of the plan happen at their times.
+  void Follow(const Plan& plan);
+  // Ends all faults, and has the operators undo what they did.
+  void Heal();
+  // What operators do once nothing fails any more: they unfreeze and confirm.
+  void Tidy();
+  // Compares everything with everything, once all is to be as it should be (law 10).
+  void CheckSettled();
+
+  const Laws& laws() const { return laws_; }
+  const Trace& trace() const { return trace_; }
+  const Schedule& schedule() const { return schedule_; }
+  double node_hours() const {
+    return absl::ToDoubleHours(schedule_.now() - schedule_.began()) * settings_.nodes;
+  }
+
+  // --- For the plan. ---
+  void Do(const PlannedEvent& event);
+
+  // --- What streams bring. ---
+  void OnOpened(StreamId stream, size_t server) override;
+  void OnAgentMessage(StreamId stream, size_t server, v1::AgentMessage message) override;
+  void OnAgentEnded(StreamId stream, size_t server) override;
+  void OnServerMessage(StreamId stream, size_t node, v1::ServerMessage message) override;
+  void OnServerEnded(StreamId stream, size_t node, const absl::Status& why) override;
+
+ private:
+  struct Node {
+    Machine machine;
+    std::unique_ptr<Agent> agent;  // nullptr: it does not run.
+    std::unique_ptr<Runtime> runtime;
+    Alarm alarm;
+    std::unique_ptr<Random> random;
+    bool starting = false;
+  };
+  struct Host {
+    size_t index = 0;
+    std::unique_ptr<Server> server;  // nullptr: it stands by, or does not run.
+    Alarm alarm;
+    std::unique_ptr<Random> random;
+    StoreFaults store_faults;
+    absl::Duration ahead;
+    double drift = 0;
+    int boots = 0;
+    absl::Time down_until;
+    absl::Time leads_until;  // It is sure to lead until then.
+  };
+
+  // --- Machines (world_machines.cc). ---
+  void AddNode(size_t index);
+  void Boot(Node& node);
+  void StartAgent(Node& node);
+  void StartAgentLater(Node& node, absl::Duration least, absl::Duration most);
+  void Tend(Node& node);
+  void GoRound(Node& node);
+  void BuryAgent(Node& node);
+  void EndMachine(Node& node);
+  void Reboot(Node& node);
+  void Replace(Node& node);
+  void Dial(Node& node, size_t server);
+
+  // --- Servers (world_servers.cc). ---
+  void AddHost(size_t index);
+  void Campaign(Host& host);
+  void Lead(Host& host);
+  void Tend(Host& host);
+  void BuryServer(Host& host, bool silent, absl::Duration least_pause);
+  Host* Leader();
+  ipam::ServerSettings ServerSettingsOf() const;
+
+  // --- Operators (world_operators.cc). ---
+  void DoToMachine(Node& node, const PlannedEvent& event);
+  void DoToServer(const PlannedEvent& event);
+  void DoToEdges(const PlannedEvent& event);
+  void DoAsOperator(const PlannedEvent& event);
+  void Change(std::string what,
+              std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
+  void Restore();
+  void For(absl::Duration lasts, double& share, double value);
+
+  void CheckPods();
+  void CheckAudit();
+
+  const WorldSettings settings_;
+  Schedule schedule_;
+  Trace trace_{schedule_, settings_.keep_trace};
+  Random network_random_;
+  NetworkFaults network_faults_;
+  Network network_{schedule_, network_random_, trace_, network_faults_, *this};
+  Fabric fabric_;
+  StoreDisks disks_;
+  CloudFaults cloud_faults_;
+  MachineFaults machine_faults_;
+  RuntimeFaults runtime_faults_;
+  Laws laws_;
+  std::string directory_;  // For what lies beside the stores.
+  uint64_t stores_ = 0;
+  absl::Time lease_until_;  // Nobody else may lead before.
+  std::optional<StoreDisks::Records> backup_;
+  std::vector<std::unique_ptr<Node>> nodes_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  Random operators_;
+};
+
+}  // namespace spoke::sim

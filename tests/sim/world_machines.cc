@@ -1,0 +1,162 @@
+// Machines: they boot, are replaced, and run an agent that dies and comes back.
+#include <algorithm>
+
+#include "fmt/core.h"
+#include "lib/base/check.h"
+#include "lib/base/status.h"
+#include "tests/sim/world.h"
+
+namespace spoke::sim {
+
+void World::AddNode(size_t index) {
+  nodes_.push_back(std::make_unique<Node>());
+  Node& node = *nodes_.back();
+  node.random = std::make_unique<Random>(RandomFor(settings_.seed, fmt::format("node {}", index)));
+  node.machine.index = index;
+  node.machine.name = fmt::format("node-{}", index);
+  node.machine.exists = false;
+  node.runtime = std::make_unique<Runtime>(Runtime::Edges{
+      .machine = node.machine,
+      .schedule = schedule_,
+      .random = *node.random,
+      .trace = trace_,
+      .laws = laws_,
+      .faults = runtime_faults_,
+      .agent = [&node] { return node.agent.get(); },
+      .after_call = [this, &node] { Tend(node); },
+  });
+  Replace(node);
+}
+
+// The machine begins anew: nothing of what was in its memory is there any more.
+void World::Boot(Node& node) {
+  Machine& machine = node.machine;
+  ++machine.boots;
+  machine.exists = true;
+  machine.boot_id = fmt::format("{}-boot-{}", machine.vm_id, machine.boots);
+  machine.kernel = std::make_unique<netagent::FakeKernel>();
+  machine.kernel->SetNic({.name = "eth0", .mac = machine.mac, .mtu = 1500, .addresses = {}});
+  const double drift = settings_.drift * (2 * node.random->Fraction() - 1);
+  const absl::Duration ahead = node.random->Between(-absl::Minutes(5), absl::Minutes(5));
+  machine.clock = std::make_unique<MachineClock>(schedule_, ahead, drift);
+  machine.journal.clear();
+  machine.tombstones.clear();
+  laws_.OnMachine(machine);
+  node.runtime->OnBoot();
+  StartAgentLater(node, absl::Milliseconds(500), absl::Seconds(4));
+}
+
+// The former machine, if there was one, is gone; the cloud says so a little later.
+void World::Replace(Node& node) {
+  Machine& machine = node.machine;
+  if (machine.exists) {
+    EndMachine(node);
+    const absl::Duration wait = node.random->Between(absl::ZeroDuration(), absl::Minutes(1));
+    schedule_.After(wait, [this, vm = machine.vm_id] { fabric_.RemoveVm(vm); });
+    trace_.Count("machine replaced");
+  }
+  const uint64_t number = node.random->Next();
+  machine.vm_id = fmt::format("vm-{}-{:08x}", machine.index, number & 0xFFFFFFFFU);
+  machine.mac = ip::MacAddress::Parse(fmt::format("02:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}",
+                                                  (number >> 32U) & 0xFFU, (number >> 24U) & 0xFFU,
+                                                  (number >> 16U) & 0xFFU, (number >> 8U) & 0xFFU,
+                                                  number & 0xFFU))
+                    .value();
+  machine.token.clear();
+  fabric_.AddVm({machine.name, machine.vm_id}, machine.mac);
+  Boot(node);
+}
+
+void World::Reboot(Node& node) {
+  EndMachine(node);
+  trace_.Count("machine booted");
+  if (node.random->Chance(0.3)) node.machine.token.clear();
+  Boot(node);
+}
+
+void World::EndMachine(Node& node) {
+  network_.EndNode(node.machine.index, /*silent=*/true);
+  if (node.agent) {
+    node.agent->life().Die();
+    node.agent.reset();
+  }
+  laws_.OnMachineDown(node.machine);
+}
+
+void World::StartAgentLater(Node& node, absl::Duration least, absl::Duration most) {
+  if (std::exchange(node.starting, true)) return;
+  schedule_.After(node.random->Between(least, most), [this, &node] {
+    node.starting = false;
+    StartAgent(node);
+  });
+}
+
+void World::StartAgent(Node& node) {
+  if (node.agent) return;
+  std::vector<std::string> servers;
+  for (const auto& host : hosts_) servers.push_back(fmt::format("server-{}", host->index));
+  node.agent = std::make_unique<Agent>(
+      Agent::Settings{.servers = std::move(servers)},
+      Agent::Edges{.machine = node.machine,
+                   .schedule = schedule_,
+                   .network = network_,
+                   .trace = trace_,
+                   .watcher = laws_,
+                   .faults = machine_faults_,
+                   .random = *node.random,
+                   .dial = [this, &node](size_t server) { Dial(node, server); },
+                   .answer =
+                       [&node](uint64_t client, const cni::Response& response) {
+                         node.runtime->OnAnswer(client, response);
+                       }});
+  const absl::Status started = node.agent->Start();
+  trace_.Say("{} agent starts: {}", node.machine.name, base::MessageOf(started));
+  if (!started.ok()) node.agent->life().Die();
+  Tend(node);
+}
+
+// The agent has done something: its loop goes round once more at once, and then when it is due. One
+// that has died is buried. It is not done here, since it may be one of those who call.
+void World::Tend(Node& node) {
+  if (!node.agent) return;
+  node.alarm.Set(schedule_, schedule_.now(), [this, &node] { GoRound(node); });
+}
+
+void World::GoRound(Node& node) {
+  if (!node.agent) return;
+  node.agent->Work();
+  if (node.agent->life().dead()) return BuryAgent(node);
+  const absl::Time due = node.machine.clock->When(node.agent->NextWake());
+  node.alarm.Set(schedule_, due, [this, &node] { GoRound(node); });
+}
+
+void World::BuryAgent(Node& node) {
+  trace_.Say("{} agent is dead", node.machine.name);
+  trace_.Count("agent died");
+  network_.EndNode(node.machine.index, /*silent=*/false);
+  node.agent.reset();
+  node.runtime->OnAgentGone();
+  StartAgentLater(node, absl::Milliseconds(300), absl::Seconds(5));
+}
+
+void World::Dial(Node& node, size_t server) {
+  const size_t index = node.machine.index;
+  const Agent* const caller = node.agent.get();
+  const absl::Time blocked = network_.BlockedUntil(index, server);
+  const bool answers = blocked <= schedule_.now();
+  const absl::Duration wait = answers ? 2 * network_.Delay() : absl::Seconds(5);
+  schedule_.After(wait, [this, &node, server, answers, caller] {
+    if (!node.agent || node.agent.get() != caller) return;
+    const Host& host = *hosts_[server];
+    absl::Status outcome;
+    if (!answers) {
+      outcome = absl::DeadlineExceededError("no answer");
+    } else if (!host.server || schedule_.now() > host.leads_until) {
+      outcome = absl::UnavailableError("connection refused");
+    }
+    node.agent->Dialled(server, outcome);
+    Tend(node);
+  });
+}
+
+}  // namespace spoke::sim

@@ -1,0 +1,238 @@
+// What a plan does to the fleet: faults, and what operators want.
+#include <algorithm>
+#include <utility>
+
+#include "fmt/core.h"
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/reservations.h"
+#include "ipam-server/loop/server_state.h"
+#include "lib/base/status.h"
+#include "tests/sim/world.h"
+
+namespace spoke::sim {
+namespace {
+
+constexpr double kShare = 0.3;  // Of what fails while something fails.
+
+}  // namespace
+
+// For a while the share is `value`, and then nothing, whoever else has changed it.
+void World::For(absl::Duration lasts, double& share, double value) {
+  share = value;
+  schedule_.After(lasts, [&share] { share = 0; });
+}
+
+void World::Do(const PlannedEvent& event) {
+  switch (event.act) {
+    case Act::kStartPods:
+    case Act::kStopPods:
+    case Act::kRestartPods:
+    case Act::kKillAgent:
+    case Act::kReboot:
+    case Act::kReplace:
+    case Act::kCutNode:
+      return DoToMachine(*nodes_[event.target % nodes_.size()], event);
+    case Act::kKillAgents:
+      for (const auto& node : nodes_) {
+        if (node->agent) node->agent->life().DieAfter(static_cast<int>(event.amount));
+      }
+      return;
+    case Act::kCutServer:
+    case Act::kKillServer:
+    case Act::kRebootServer:
+    case Act::kCutStore:
+    case Act::kStoreRefuses:
+    case Act::kStoreForgets:
+    case Act::kServerClock:
+      return DoToServer(event);
+    case Act::kCloudRefuses:
+    case Act::kCloudForgets:
+    case Act::kCloudSlow:
+    case Act::kStaleListings:
+    case Act::kNetworkSlow:
+    case Act::kJournalFull:
+    case Act::kKernelRefuses:
+    case Act::kLoseDels:
+      return DoToEdges(event);
+    case Act::kDrain:
+    case Act::kUndrain:
+    case Act::kReserve:
+    case Act::kEndReservations:
+    case Act::kBackup:
+    case Act::kRestore:
+    case Act::kUnfreeze:
+      return DoAsOperator(event);
+  }
+}
+
+void World::DoToMachine(Node& node, const PlannedEvent& event) {
+  const auto amount = static_cast<uint64_t>(std::max<int64_t>(1, event.amount));
+  if (event.act == Act::kStartPods) node.runtime->Start(amount);
+  if (event.act == Act::kStopPods) node.runtime->Stop(amount);
+  if (event.act == Act::kRestartPods) node.runtime->Restart(amount);
+  if (event.act == Act::kReboot) Reboot(node);
+  if (event.act == Act::kReplace) Replace(node);
+  if (event.act == Act::kCutNode) {
+    network_.CutOffNode(node.machine.index, schedule_.now() + event.lasts);
+    trace_.Count("machine cut off");
+  }
+  if (event.act == Act::kKillAgent && node.agent) {
+    node.agent->life().DieAfter(static_cast<int>(event.amount));
+  }
+}
+
+void World::DoToServer(const PlannedEvent& event) {
+  if (event.act == Act::kServerClock) {
+    hosts_[event.target % hosts_.size()]->ahead += absl::Seconds(event.amount);
+    return;
+  }
+  Host* const leader = Leader();
+  if (leader == nullptr) return;
+  StoreFaults& faults = leader->store_faults;
+  if (event.act == Act::kCutServer) {
+    network_.CutOffServer(leader->index, schedule_.now() + event.lasts);
+    trace_.Count("server cut off");
+  } else if (event.act == Act::kKillServer) {
+    leader->server->life().DieAfter(static_cast<int>(event.amount));
+    Tend(*leader);
+  } else if (event.act == Act::kRebootServer) {
+    ++leader->boots;
+    disks_.CutPower();
+    BuryServer(*leader, /*silent=*/true, absl::Seconds(5));
+  } else if (event.act == Act::kCutStore) {
+    faults.unreachable = true;
+    schedule_.After(event.lasts, [&faults] { faults.unreachable = false; });
+    trace_.Count("server cut off from the store");
+  } else if (event.act == Act::kStoreRefuses) {
+    For(event.lasts, faults.refused, kShare);
+    faults.in_parts = true;
+  } else if (event.act == Act::kStoreForgets) {
+    For(event.lasts, faults.answers_lost, kShare);
+  }
+}
+
+void World::DoToEdges(const PlannedEvent& event) {
+  if (event.act == Act::kCloudRefuses) For(event.lasts, cloud_faults_.refused, kShare);
+  if (event.act == Act::kCloudForgets) For(event.lasts, cloud_faults_.answers_lost, kShare);
+  if (event.act == Act::kStaleListings) For(event.lasts, cloud_faults_.listings_stale, 1);
+  if (event.act == Act::kNetworkSlow) For(event.lasts, network_faults_.slow, kShare);
+  if (event.act == Act::kJournalFull) For(event.lasts, machine_faults_.journal_full, kShare);
+  if (event.act == Act::kKernelRefuses) For(event.lasts, machine_faults_.kernel_refuses, kShare);
+  if (event.act == Act::kCloudSlow) {
+    cloud_faults_.most = absl::Seconds(90);
+    schedule_.After(event.lasts, [this] { cloud_faults_.most = CloudFaults().most; });
+  }
+  if (event.act == Act::kLoseDels) {
+    For(event.lasts, runtime_faults_.del_lost, kShare);
+    For(event.lasts, runtime_faults_.del_doubled, kShare);
+    For(event.lasts, runtime_faults_.plugin_killed, kShare);
+  }
+}
+
+void World::Change(
+    std::string what,
+    std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change) {
+  Host* const leader = Leader();
+  if (leader == nullptr) return;
+  const MachineClock clock(schedule_, leader->ahead, leader->drift);
+  leader->server->Change([change = std::move(change), now = clock.Now()](
+                             ipam::ServerState& state) { return change(state, now); },
+                         [this, what](const absl::Status& done) {
+                           trace_.Say("operator {}: {}", what, base::MessageOf(done));
+                           if (done.ok()) trace_.Count(what);
+                         });
+  Tend(*leader);
+}
+
+void World::DoAsOperator(const PlannedEvent& event) {
+  const std::string node = nodes_[event.target % nodes_.size()]->machine.name;
+  if (event.act == Act::kDrain || event.act == Act::kUndrain) {
+    const bool drains = event.act == Act::kDrain;
+    const auto mode = drains ? ipam::NodeMode::kDraining : ipam::NodeMode::kActive;
+    Change(drains ? "drain" : "undrain", [node, mode](ipam::ServerState& state, absl::Time now) {
+      return ipam::SetMode(state.fleet, node, mode, now);
+    });
+  } else if (event.act == Act::kReserve) {
+    const ipam::ReservationRequest request{
+        .name = fmt::format("job-{}", schedule_.steps()),
+        .nodes = {node},
+        .addresses_per_node = static_cast<uint32_t>(event.amount),
+        .ttl = absl::Minutes(10)};
+    Change("reserve", [request](ipam::ServerState& state, absl::Time now) {
+      return ipam::Reserve(state.fleet, request, now, /*dry_run=*/false);
+    });
+  } else if (event.act == Act::kEndReservations) {
+    Change("end reservations",
+           [](ipam::ServerState& state, absl::Time) -> absl::StatusOr<ipam::Effects> {
+             ipam::Effects effects;
+             while (!state.fleet.reservations.all().empty()) {
+               const std::string name = state.fleet.reservations.all().begin()->first;
+               auto ended = ipam::EndReservation(state.fleet, name);
+               if (!ended.ok()) return ended.status();
+               effects.Merge(*std::move(ended));
+             }
+             return effects;
+           });
+  } else if (event.act == Act::kBackup) {
+    backup_ = disks_.records();
+    trace_.Count("backup");
+  } else if (event.act == Act::kRestore) {
+    Restore();
+  } else if (event.act == Act::kUnfreeze) {
+    Change("unfreeze",
+           [this](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+             const auto& freeze = state.fleet.breaker.state().freeze;
+             if (freeze) laws_.OnPardon(freeze->refused.addresses);
+             return ipam::LiftFreeze(state.fleet, now);
+           });
+  }
+}
+
+// The operator stops the servers, puts the copy in its place, and starts them.
+void World::Restore() {
+  if (!backup_) return;
+  for (const auto& host : hosts_) {
+    if (host->server) BuryServer(*host, false, absl::Seconds(1));
+    // A server that takes its mark for good in the same boot asks nobody: see recovery.h.
+    ++host->boots;
+  }
+  laws_.OnRestore(true);
+  disks_.Restore(*backup_);
+  laws_.OnRestore(false);
+  trace_.Count("restore");
+}
+
+void World::Heal() {
+  network_faults_ = {};
+  cloud_faults_ = {};
+  machine_faults_ = {};
+  runtime_faults_ = {};
+  for (const auto& host : hosts_) host->store_faults = {};
+  for (const auto& node : nodes_) {
+    DoAsOperator({.act = Act::kUndrain, .target = node->machine.index});
+  }
+  DoAsOperator({.act = Act::kEndReservations});
+}
+
+void World::Tidy() {
+  for (const auto& node : nodes_) {
+    DoAsOperator({.act = Act::kUndrain, .target = node->machine.index});
+  }
+  DoAsOperator({.act = Act::kUnfreeze});
+  const bool all_connected = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return node->agent && node->agent->connected();
+  });
+  if (!all_connected) return;
+  // Machines that are gone never speak again.
+  Change("confirm recovery",
+         [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+           if (state.recovery.phase() != ipam::Recovery::Phase::kRecovering) {
+             return absl::FailedPreconditionError("nothing to confirm");
+           }
+           const uint64_t silent =
+               state.recovery.Silent(ipam::NodesWithAddresses(state.fleet.ledger));
+           return ipam::ConfirmRecovery(state, silent, now);
+         });
+}
+
+}  // namespace spoke::sim

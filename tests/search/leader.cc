@@ -418,8 +418,8 @@ bool PassTime(World& world, const Step& step) {
   Turn turn(world, step);
   turn.effects().Merge(Expire(turn.fleet(), kNow));
   // After a restore it is taken that whoever has addresses speaks before the time is over.
-  turn.Finish(kNow + (world.restored ? ipam::Recovery::kLeastProvingTime
-                                     : ipam::Recovery::kProvingTime));
+  turn.Finish(kNow +
+              (world.restored ? ipam::Recovery::kLeastProvingTime : ipam::Recovery::kProvingTime));
   return true;
 }
 

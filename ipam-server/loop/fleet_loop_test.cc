@@ -276,12 +276,17 @@ TEST_F(FleetLoopTest, NothingIsAskedForAMachineThatAnotherHasReplaced) {
   ASSERT_EQ(CountAddresses(Stored()).attaching, 2U) << "the cloud has yet to answer";
   loop_->PostHello(2, {.node = IdentityOf({kNode.name, "vm-2"}, "b2", "/subscriptions/s/vm/2")});
   Step();
-  cloud_.FailRequests(absl::UnavailableError("later"));
-  AnswerCloud();
-  loop_ = NewLoop();
+  cloud_.TakeWaiting();
+  const NodeKey successor{kNode.name, "vm-2"};
+  loop_->PostChange(
+      [&](ServerState&, RawRecords&) {
+        return absl::StatusOr<Effects>(Effects{.attach = {kNode, successor}});
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
   Step();
-  ASSERT_FALSE(cloud_.waiting().empty());
-  for (const NicRequest& request : cloud_.waiting()) EXPECT_NE(request.node, kNode);
+  const std::vector<NicRequest> asked = cloud_.waiting();
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].node, successor);
 }
 
 TEST_F(FleetLoopTest, ACloudThatRefusesIsAskedAgainAndComplainedAboutOnce) {

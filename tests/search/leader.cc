@@ -194,6 +194,8 @@ void Turn::DoWrong() {
 }
 
 void Turn::TryToOpen(absl::Time by) {
+  // The shortest time is over for whoever is waited for.
+  if (world_.restored) by = std::max(by, kNow + ipam::Recovery::kLeastProvingTime);
   std::vector<NodeKey> known = NodesWithAddresses(fleet_.ledger);
   const bool early = step_.defect == Defect::kOpensEarly;
   if (world_.restored && !early && recovery_.phase() == ipam::Recovery::Phase::kProving) {
@@ -418,8 +420,7 @@ bool PassTime(World& world, const Step& step) {
   Turn turn(world, step);
   turn.effects().Merge(Expire(turn.fleet(), kNow));
   // After a restore it is taken that whoever has addresses speaks before the time is over.
-  turn.Finish(kNow +
-              (world.restored ? ipam::Recovery::kLeastProvingTime : ipam::Recovery::kProvingTime));
+  turn.Finish(world.restored ? kNow : kNow + ipam::Recovery::kProvingTime);
   return true;
 }
 

@@ -238,24 +238,30 @@ absl::StatusOr<int> Version(Session& session) {
   return Done(status);
 }
 
+Command StatusCommand() {
+  return {
+      .name = "status",
+      .summary = "Is the server well, and how much of what is there",
+      .description =
+          "Shows the server's version and age, how many nodes and addresses there are "
+          "and in which state, whether releases are frozen, and what keeps the server "
+          "from its work.",
+      .examples = {"spokectl status", "spokectl status --watch",
+                   "spokectl status -o json | jq .ipv4.free"},
+      .run = Status,
+      .group = kGroupLook,
+      .exit_codes =
+          "0 no problems, 1 problems, or frozen releases; 2 could not ask or wrong usage; else as "
+          "everywhere.",
+      .failure_code = 2,
+      .watchable = true};
+}
+
 }  // namespace
 
 std::vector<Command> StatusCommands() {
   return {
-      {.name = "status",
-       .summary = "Is the server well, and how much of what is there",
-       .description = "Shows the server's version and age, how many nodes and addresses there are "
-                      "and in which state, whether releases are frozen, and what keeps the server "
-                      "from its work.",
-       .examples = {"spokectl status", "spokectl status --watch",
-                    "spokectl status -o json | jq .ipv4.free"},
-       .run = Status,
-       .group = kGroupLook,
-       .exit_codes =
-           "0 no problems, 1 problems, or frozen releases; 2 could not ask or wrong usage; else as "
-           "everywhere.",
-       .failure_code = 2,
-       .watchable = true},
+      StatusCommand(),
       {.name = "top",
        .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
        .description =

@@ -231,7 +231,7 @@ bool Do(World& world, const Action& action, Defect defect) {
 }  // namespace
 
 const std::vector<Action>& AllActions() {
-  static const std::vector<Action> kAll = [] {
+  static const std::vector<Action> actions = [] {
     std::vector<Action> all;
     for (size_t act = 0; act < kActs; ++act) {
       const Act kind = static_cast<Act>(act);
@@ -245,7 +245,7 @@ const std::vector<Action>& AllActions() {
     }
     return all;
   }();
-  return kAll;
+  return actions;
 }
 
 std::optional<Outcome> Apply(const World& before, const Action& action, Defect defect) {

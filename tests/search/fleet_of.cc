@@ -11,18 +11,18 @@ namespace spoke::search {
 namespace {
 
 const std::vector<ipam::PoolSpec>& Pools() {
-  static const std::vector<ipam::PoolSpec> kPools = {
+  static const std::vector<ipam::PoolSpec> pools = {
       {.name = "pool",
        .cidr = ip::Prefix::Parse("10.0.0.0/30").value(),
        .reserve_first = 1,
        .reserve_last = 0}};
-  return kPools;
+  return pools;
 }
 
 // One address more than is used, of two at the most; and no patience, since time is another thing
 // here.
 const ipam::FleetPolicy& Policy() {
-  static const ipam::FleetPolicy kPolicy = [] {
+  static const ipam::FleetPolicy of_all = [] {
     ipam::FleetPolicy policy{.target = {.min = 1, .batch = 1, .spare = 1, .max = 2},
                              .cooldown = kCooldown,
                              .release = {.idle_time = absl::ZeroDuration(),
@@ -33,7 +33,7 @@ const ipam::FleetPolicy& Policy() {
     policy.lost_after = absl::InfiniteDuration();
     return policy;
   }();
-  return kPolicy;
+  return of_all;
 }
 
 ipam::Slot SlotOf(const Held& held) {

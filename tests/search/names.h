@@ -23,10 +23,10 @@ inline const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 inline const absl::Time kLongAgo = kNow - kTickLength;
 
 inline const ip::Address& AddressOf(size_t number) {
-  static const std::array<ip::Address, kAddresses> kAll = {ip::Address::Parse("10.0.0.1").value(),
-                                                           ip::Address::Parse("10.0.0.2").value(),
-                                                           ip::Address::Parse("10.0.0.3").value()};
-  return kAll[number];
+  static const std::array<ip::Address, kAddresses> all = {ip::Address::Parse("10.0.0.1").value(),
+                                                          ip::Address::Parse("10.0.0.2").value(),
+                                                          ip::Address::Parse("10.0.0.3").value()};
+  return all[number];
 }
 inline ip::Prefix PrefixOf(size_t number) { return ip::Prefix::Host(AddressOf(number)); }
 inline size_t NumberOf(const ip::Address& address) {

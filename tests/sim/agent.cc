@@ -101,6 +101,7 @@ void Agent::Request(const cni::Request& request, os::UniqueFd netns, uint64_t cl
 
 // --- The session. ---
 
+// NOLINTNEXTLINE(misc-no-recursion): what is applied says things, which is not applied.
 void Agent::CarryOut(const Machinery::Effects& effects) {
   for (const Machinery::Effect& effect : effects) {
     if (life_.dead()) return;
@@ -150,6 +151,7 @@ void Agent::Greet() {
   CarryOut(session_.Begin(std::move(greeting), Now()));
 }
 
+// NOLINTNEXTLINE(misc-no-recursion)
 void Agent::Apply(const node_api::ServerMessage& message) {
   if (const auto* desired = std::get_if<node_api::DesiredState>(&message)) {
     edges_.trace.Say("{} desired v{}{} +{} -{}", edges_.machine.name, desired->version,
@@ -177,6 +179,7 @@ void Agent::Apply(const node_api::ServerMessage& message) {
   }
 }
 
+// NOLINTNEXTLINE(misc-no-recursion)
 void Agent::BeginAnew(std::string_view why) { CarryOut(session_.BeginAnew(why, Now())); }
 
 void Agent::Dialled(size_t server, const absl::Status& outcome) {

@@ -72,6 +72,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   // --- What its parts say to the server. ---
   void Report(const node_api::AssignmentReport& report) override { Say(report); }
   void Acknowledge(uint64_t version) override { Say(node_api::DesiredAck{version}); }
+  // NOLINTNEXTLINE(misc-no-recursion)
   void AcknowledgePolicy(const node_api::PolicyAck& ack) override { Say(ack); }
   void Answer(const node_api::ReclaimAnswer& answer) override { Say(answer); }
   void Answer(const node_api::Inventory& inventory) override { Say(inventory); }
@@ -96,6 +97,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   using Machinery = netagent::SessionMachine;
 
   template <typename Message>
+  // NOLINTNEXTLINE(misc-no-recursion)
   void Say(const Message& message) {
     CarryOut(session_.Say(message, Now()));
   }

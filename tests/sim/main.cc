@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <exception>
 #include <map>
 #include <string>
 
@@ -134,7 +135,7 @@ int RunSeeds(const Options& options) {
 }  // namespace
 }  // namespace spoke::sim
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   spoke::sim::Options options;
   CLI::App app(
       "Runs simulated fleets of servers and agents, and holds each step against the laws.");
@@ -155,4 +156,7 @@ int main(int argc, char** argv) {
   if (options.mutants) return spoke::sim::Mutants(options.seeds);
   if (!options.scenario.empty()) return spoke::sim::RunScenarios(options);
   return spoke::sim::RunSeeds(options);
+} catch (const std::exception& error) {  // Out of memory, or a bug.
+  std::fprintf(stderr, "spoke-sim: %s\n", error.what());
+  return 1;
 }

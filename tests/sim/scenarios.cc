@@ -47,10 +47,15 @@ class Builder {
     }
     return *this;
   }
-  Builder& Each(double first, double step, double last, Act act, int64_t amount = 0,
-                double lasts = 0) {
+  // From `first` on, each `step` seconds, before `last`.
+  struct Times {
+    double first;
+    double step;
+    double last;
+  };
+  Builder& Each(const Times& times, Act act, int64_t amount = 0, double lasts = 0) {
     uint64_t target = 0;
-    for (double second = first; second < last; second += step) {
+    for (double second = times.first; second < times.last; second += times.step) {
       At(second, act, target++, amount, lasts);
     }
     return *this;
@@ -74,7 +79,7 @@ void AddPods(std::vector<Scenario>& all) {
   all.push_back(Builder("late-and-doubled-dels", "ACN#885, ACN#4829: a DEL frees the next pod", 3)
                     .OnAll(10, Act::kStartPods, 6)
                     .At(20, Act::kLoseDels, 0, 0, 200)
-                    .Each(30, 10, 220, Act::kRestartPods, 3)
+                    .Each({30, 10, 220}, Act::kRestartPods, 3)
                     .Promises("late DEL", 5)
                     .Promises("GC")
                     .Build());
@@ -82,7 +87,7 @@ void AddPods(std::vector<Scenario>& all) {
                     .Pool("10.1.0.0/27")
                     .OnAll(10, Act::kStartPods, 4)
                     .At(11, Act::kLoseDels, 0, 0, 240)
-                    .Each(20, 6, 250, Act::kRestartPods, 2)
+                    .Each({20, 6, 250}, Act::kRestartPods, 2)
                     .Promises("DEL lost", 3)
                     .Promises("GC", 2)
                     .Build());
@@ -90,16 +95,16 @@ void AddPods(std::vector<Scenario>& all) {
                     .At(5, Act::kLoseDels, 0, 0, 250)
                     .At(30, Act::kCloudSlow, 0, 0, 220)
                     .OnAll(10, Act::kStartPods, 6)
-                    .Each(40, 20, 250, Act::kStartPods, 9)
-                    .Each(58, 20, 250, Act::kStopPods, 9)
+                    .Each({40, 20, 250}, Act::kStartPods, 9)
+                    .Each({58, 20, 250}, Act::kStopPods, 9)
                     .Promises("plugin killed", 2)
                     .Build());
   all.push_back(
       Builder("agents-die-in-the-middle", "ACN#1259, Calico#13858: doubled after a restart", 3)
           .OnAll(10, Act::kStartPods, 6)
-          .Each(12, 7, 240, Act::kKillAgent, 3)
-          .Each(14, 7, 240, Act::kKillAgent, 9)
-          .Each(15, 9, 240, Act::kRestartPods, 4)
+          .Each({12, 7, 240}, Act::kKillAgent, 3)
+          .Each({14, 7, 240}, Act::kKillAgent, 9)
+          .Each({15, 9, 240}, Act::kRestartPods, 4)
           .Promises("agent died", 15)
           .Promises("plugin lost its agent", 1)
           .Build());
@@ -107,7 +112,7 @@ void AddPods(std::vector<Scenario>& all) {
                     .OnAll(10, Act::kStartPods, 5)
                     .At(30, Act::kJournalFull, 0, 0, 60)
                     .At(130, Act::kKernelRefuses, 0, 0, 60)
-                    .Each(31, 6, 200, Act::kRestartPods, 2)
+                    .Each({31, 6, 200}, Act::kRestartPods, 2)
                     .Promises("ADD failed", 1)
                     .Promises("DEL failed", 1)
                     .Build());
@@ -125,8 +130,8 @@ void AddMachines(std::vector<Scenario>& all) {
                     .At(60, Act::kReboot, 0)
                     .At(61, Act::kReboot, 1)
                     .At(90, Act::kReboot, 0)
-                    .Each(120, 10, 200, Act::kReboot)
-                    .Each(62, 10, 240, Act::kRestartPods, 2)
+                    .Each({120, 10, 200}, Act::kReboot)
+                    .Each({62, 10, 240}, Act::kRestartPods, 2)
                     .Promises("machine booted", 8)
                     .Build());
   all.push_back(Builder("replaced-under-its-name", "ACN#4210: the stale state of the VM before", 3)
@@ -149,8 +154,8 @@ void AddMachines(std::vector<Scenario>& all) {
           .Build());
   all.push_back(Builder("machines-cut-off", "Calico#2713: silent nodes keep what they have", 3)
                     .OnAll(10, Act::kStartPods, 5)
-                    .Each(40, 45, 300, Act::kCutNode, 0, 70)
-                    .Each(45, 13, 300, Act::kRestartPods, 3)
+                    .Each({40, 45, 300}, Act::kCutNode, 0, 70)
+                    .Each({45, 13, 300}, Act::kRestartPods, 3)
                     .Promises("machine cut off", 4)
                     .Build());
 }
@@ -165,8 +170,8 @@ void AddReleases(std::vector<Scenario>& all) {
   all.push_back(Builder("up-right-after-down", "ACN PR#962: the list of releases is lost", 3)
                     .OnAll(10, Act::kStartPods, 16)
                     .OnAll(40, Act::kStopPods, 15)
-                    .Each(225, 3, 300, Act::kStartPods, 5)
-                    .Each(226, 3, 300, Act::kStopPods, 4)
+                    .Each({225, 3, 300}, Act::kStartPods, 5)
+                    .Each({226, 3, 300}, Act::kStopPods, 4)
                     .Until(absl::Minutes(7))
                     .Promises("asked to give back", 2)
                     .Build());
@@ -174,9 +179,9 @@ void AddReleases(std::vector<Scenario>& all) {
       Builder("agent-dies-giving-back", "Cilium#13412, Cilium#39981: the handshake's hole", 3)
           .OnAll(10, Act::kStartPods, 16)
           .OnAll(40, Act::kStopPods, 14)
-          .Each(200, 2, 300, Act::kKillAgent, 2)
-          .Each(201, 5, 300, Act::kStartPods, 3)
-          .Each(202, 5, 300, Act::kStopPods, 3)
+          .Each({200, 2, 300}, Act::kKillAgent, 2)
+          .Each({201, 5, 300}, Act::kStartPods, 3)
+          .Each({202, 5, 300}, Act::kStopPods, 3)
           .Until(absl::Minutes(7))
           .Promises("agent died", 10)
           .Promises("asked to give back", 2)
@@ -184,7 +189,7 @@ void AddReleases(std::vector<Scenario>& all) {
   all.push_back(Builder("drained-in-use", "Whereabouts#389: references are left after a drain", 3)
                     .OnAll(10, Act::kStartPods, 5)
                     .At(60, Act::kDrain, 0)
-                    .Each(61, 4, 140, Act::kRestartPods, 2)
+                    .Each({61, 4, 140}, Act::kRestartPods, 2)
                     .At(100, Act::kUndrain, 0)
                     .At(110, Act::kDrain, 1)
                     .At(111, Act::kKillServer, 0, 3)
@@ -195,8 +200,8 @@ void AddReleases(std::vector<Scenario>& all) {
   all.push_back(Builder("a-pool-that-is-small", "terway#1030, ACN#1605: hoarding, and none left", 3)
                     .Pool("10.1.0.0/27")
                     .OnAll(10, Act::kStartPods, 4)
-                    .Each(60, 30, 300, Act::kReplace)
-                    .Each(50, 10, 300, Act::kRestartPods, 2)
+                    .Each({60, 30, 300}, Act::kReplace)
+                    .Each({50, 10, 300}, Act::kRestartPods, 2)
                     .At(120, Act::kReserve, 0, 4)
                     .Until(absl::Minutes(8))
                     .Promises("machine replaced", 5)
@@ -206,9 +211,9 @@ void AddReleases(std::vector<Scenario>& all) {
 void AddServers(std::vector<Scenario>& all) {
   all.push_back(Builder("server-dies-with-its-commit", "issue 9: killed at any instruction", 3)
                     .OnAll(10, Act::kStartPods, 5)
-                    .Each(20, 11, 250, Act::kKillServer, 1)
-                    .Each(21, 17, 250, Act::kKillServer, 5)
-                    .Each(15, 5, 250, Act::kRestartPods, 3)
+                    .Each({20, 11, 250}, Act::kKillServer, 1)
+                    .Each({21, 17, 250}, Act::kKillServer, 5)
+                    .Each({15, 5, 250}, Act::kRestartPods, 3)
                     .Promises("server died", 12)
                     .Promises("server died with its commit", 1)
                     .Build());
@@ -217,24 +222,24 @@ void AddServers(std::vector<Scenario>& all) {
           .OnAll(10, Act::kStartPods, 5)
           .At(8, Act::kStoreForgets, 0, 0, 120)
           .At(130, Act::kStoreRefuses, 0, 0, 120)
-          .Each(15, 4, 250, Act::kRestartPods, 3)
+          .Each({15, 4, 250}, Act::kRestartPods, 3)
           .Promises("commit answer lost", 2)
           .Promises("commit refused", 2)
           .Build());
   all.push_back(Builder("power-is-cut", "issue 9: a failed sync was acknowledged", 2)
                     .OnAll(10, Act::kStartPods, 5)
-                    .Each(30, 40, 250, Act::kRebootServer)
-                    .Each(15, 5, 250, Act::kRestartPods, 3)
+                    .Each({30, 40, 250}, Act::kRebootServer)
+                    .Each({15, 5, 250}, Act::kRestartPods, 3)
                     .Promises("server died", 4)
                     .Build());
   all.push_back(Builder("leader-cut-from-its-store", "Whereabouts: leaders that go on", 4)
                     .Servers(3)
                     .OnAll(10, Act::kStartPods, 6)
                     .At(20, Act::kCloudSlow, 0, 0, 240)
-                    .Each(30, 35, 250, Act::kCutStore, 0, 12)
-                    .Each(40, 50, 250, Act::kCutServer, 0, 20)
-                    .Each(15, 4, 250, Act::kStartPods, 2)
-                    .Each(16, 6, 250, Act::kRestartPods, 3)
+                    .Each({30, 35, 250}, Act::kCutStore, 0, 12)
+                    .Each({40, 50, 250}, Act::kCutServer, 0, 20)
+                    .Each({15, 4, 250}, Act::kStartPods, 2)
+                    .Each({16, 6, 250}, Act::kRestartPods, 3)
                     .Promises("server cut off from the store", 3)
                     .Promises("server started", 3)
                     .Build());
@@ -246,7 +251,7 @@ void AddServers(std::vector<Scenario>& all) {
           .OnAll(10, Act::kStartPods, 6)
           .OnAll(14, Act::kStartPods, 8)
           .OnAll(100, Act::kStartPods, 8)
-          .Each(20, 15, 250, Act::kRestartPods, 3)
+          .Each({20, 15, 250}, Act::kRestartPods, 3)
           .Promises("cloud answer lost", 1)
           .Build());
   all.push_back(Builder("clocks-are-set", "issue 9: stored times lie ahead", 3)
@@ -256,7 +261,7 @@ void AddServers(std::vector<Scenario>& all) {
                     .At(91, Act::kKillServer, 0, 1)
                     .At(200, Act::kServerClock, 0, -1800)
                     .At(201, Act::kKillServer, 0, 1)
-                    .Each(100, 12, 300, Act::kRestartPods, 2)
+                    .Each({100, 12, 300}, Act::kRestartPods, 2)
                     .Promises("server started", 3)
                     .Build());
 }

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -149,7 +150,7 @@ class Bench {
 }  // namespace
 }  // namespace spoke::ipam
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   spoke::ipam::Options options;
   CLI::App app("Nodes that join at once, at an API server with limits.");
   app.add_option("--nodes", options.nodes);
@@ -162,4 +163,7 @@ int main(int argc, char** argv) {
   bench.Steady();
   std::puts(bench.Figures().c_str());
   return 0;
+} catch (const std::exception& error) {  // Out of memory, or a bug.
+  std::fprintf(stderr, "spoke-nodes-bench: %s\n", error.what());
+  return 1;
 }

@@ -93,7 +93,7 @@ TEST_P(FenceCanary, TwoLeadersDoubleAddressesExactlyWhenNothingIsFenced) {
   const auto second = MakeServer("second", etcd_of_second_);
   ASSERT_TRUE(second->Exec().ok());
   ASSERT_TRUE(Await([&] { return second->IsReady().value_or(false); })) << second->Warnings();
-  ASSERT_TRUE(Leads("second"));
+  ASSERT_TRUE(Await([&] { return Leads("second"); }));
   ASSERT_EQ(first->HasEnded(), "") << "it has not been told";
 
   swarm::Swarm of_second(OptionsOf(*second, kAgents));

@@ -105,7 +105,7 @@ void Recovery::Open() {
   }
 }
 
-void Recovery::OnReload(const RecoveryState& stored, absl::Time now) {
+void Recovery::OnReload(const RecoveryState& stored, uint64_t nodes, absl::Time now) {
   state_.epoch = stored.epoch;
   spoken_.clear();
   if (phase_ == Phase::kProving) proven_at_ = now + kProvingTime;
@@ -118,7 +118,7 @@ void Recovery::OnReload(const RecoveryState& stored, absl::Time now) {
   Recover(fmt::format("the store is older than what this server has written (epoch {} after {}): a "
                       "backup was restored while the server ran",
                       stored.epoch, committed_),
-          0, now);
+          nodes, now);
 }
 
 std::string Recovery::Reason() const {

@@ -110,8 +110,8 @@ class Recovery {
   // The store was read anew, and is behind what was decided: an end that it does not have has not
   // been. Nodes have to speak again, and have as much time for it as at the start: while the store
   // could not be written nobody heard them. A store that is behind what was committed was restored
-  // under this server, which begins a recovery.
-  void OnReload(const RecoveryState& stored, absl::Time now);
+  // under this server, which begins a recovery; `nodes` had addresses before.
+  void OnReload(const RecoveryState& stored, uint64_t nodes, absl::Time now);
   // The store's mark; `nodes` have addresses.
   StoreMark Mark(uint64_t nodes) const { return {state_.store_id, state_.epoch, nodes}; }
   // An operator takes nodes in whose marks cannot be verified, for a while.

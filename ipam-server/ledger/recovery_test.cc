@@ -151,7 +151,7 @@ TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
   const RecoveryState stored = recovery.Next();
   recovery.OnSpoken(kNode1);
   recovery.Open();
-  recovery.OnReload(stored, kNow);
+  recovery.OnReload(stored, 2, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
   EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nodes have to speak again";
   recovery.OnSpoken(kNode1);
@@ -164,12 +164,14 @@ TEST(Recovery, AStoreThatIsRestoredUnderTheServerBeginsOne) {
   recovery.Begin(Last("ours", 10), kNow);
   recovery.Committed();
   recovery.Committed();
-  recovery.OnReload({.store_id = "ours", .epoch = 12}, kNow);
+  recovery.OnReload({.store_id = "ours", .epoch = 12}, 2, kNow);
   EXPECT_TRUE(recovery.open()) << "what could not be stored was not";
-  recovery.OnReload({.store_id = "ours", .epoch = 11}, kNow);
+  recovery.OnReload({.store_id = "ours", .epoch = 11}, 2, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
   EXPECT_THAT(recovery.Reason(), HasSubstr("epoch 11 after 12"));
   recovery.OnSpoken(kNode1);
+  EXPECT_EQ(recovery.Silent({kNode1}), 1U) << "the one that the restored store does not know";
+  recovery.OnSpoken(kNode2);
   recovery.Open();
   EXPECT_EQ(recovery.state().epoch, 13U) << "what nodes were told is old from now on";
 }
@@ -177,7 +179,7 @@ TEST(Recovery, AStoreThatIsRestoredUnderTheServerBeginsOne) {
 TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
   Recovery recovery = AtEpoch(10);
   recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
-  recovery.OnReload({.store_id = "ours", .epoch = 10}, kNow);
+  recovery.OnReload({.store_id = "ours", .epoch = 10}, 2, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
 }
 

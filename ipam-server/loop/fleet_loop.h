@@ -249,6 +249,7 @@ class FleetLoop {
   void Fail(const absl::Status& why, Batch& batch);
   void BeginReload(absl::Time now);
   void FinishReload();
+  void AskAllInventories();
   void InBackground(std::function<void()> work);
   void TryToRecover(Batch& batch);
   void LogFindings(const std::vector<Finding>& findings);

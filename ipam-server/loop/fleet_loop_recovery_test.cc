@@ -1,7 +1,9 @@
 // What a loop does and leaves alone while its store may be an old one.
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -154,6 +156,47 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
   Step();
   EXPECT_FALSE(SentTo<node_api::DesiredState>(6).empty());
+}
+
+// As etcd may be from a snapshot, while its servers run.
+TEST_F(LoopRecoveryTest, AStoreThatIsRestoredUnderTheLoopIsNotedAndStrangersSayHelloAgain) {
+  GreetWith(1, "");
+  AnswerCloud();
+  std::map<std::string, std::string> backup;
+  const auto save = [&](std::string_view key, const StoredRecord& record) {
+    backup.emplace(key, record.value);
+  };
+  ASSERT_TRUE(store_.List("", save).ok());
+  loop_->PostHello(2, {.node = IdentityOf({"fresh", "vm-9"})});
+  Step();
+  AnswerCloud();
+  clock_.Advance(absl::Seconds(2));
+  Report(1, AssignOne());  // With that the mark counts two nodes.
+  Step();
+
+  std::vector<CompareAndPut> restore;
+  const auto put_back = [&](std::string_view key, const StoredRecord& record) {
+    const auto saved = backup.find(std::string(key));
+    restore.push_back({.key = std::string(key), .expected = record.revision});
+    if (saved != backup.end()) restore.back().value = saved->second;
+  };
+  ASSERT_TRUE(store_.List("", put_back).ok());
+  ASSERT_TRUE(store_.Commit(restore).ok());
+  agents_.sent.clear();
+  loop_->PostChange(
+      [](ServerState&, RawRecords&) {
+        return absl::StatusOr<Effects>(Effects{.changed = {kNode}});
+      },
+      [](const absl::Status& status) { EXPECT_FALSE(status.ok()); });
+  Step();
+  EXPECT_EQ(PhaseNow(), "recovering");
+  EXPECT_THAT(SentTo<node_api::InventoryRequest>(1), SizeIs(1));
+  ASSERT_TRUE(agents_.closed.contains(2)) << "its inventory would be of a node that nobody knows";
+  clock_.Advance(absl::Seconds(2));
+  Step();
+  loop_->PostFromAgent(InventoryEvent{1, {.id = 1, .held = {A("10.1.0.4"), A("10.1.0.5")}}});
+  Step();
+  EXPECT_EQ(PhaseNow(), "recovering") << "there was one more";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "fmt/core.h"
 #include "ipam-server/loop/fleet_loop.h"
@@ -85,21 +86,33 @@ void FleetLoop::FinishReload() {
   TakeUnstored(found.state.fleet, state_.fleet);        // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
   const uint64_t cuts_accepted = state_.cuts_accepted;  // It is in no store either.
-  recovery.OnReload(found.state.recovery.state(), edges_.clock.Now());
+  recovery.OnReload(found.state.recovery.state(), nodes_with_addresses_, edges_.clock.Now());
   std::swap(state_, found.state);
   state_.recovery = std::move(recovery);
   state_.cuts_accepted = cuts_accepted;
   token_.clear();
   if (!state_.recovery.open()) {
     state_.fleet.hold.active = true;
-    for (auto& [key, session] : sessions_) {
-      edges_.agents.Send(session.id, node_api::InventoryRequest{++session.last_request});
-    }
+    AskAllInventories();
   }
   writer_.Reset(std::move(found.revisions), found.newest_chunk);
   changed_by_loading_ = std::move(found.changed);
   // Freeing what memory had takes a while as well.
   InBackground([former = std::shared_ptr(std::move(loaded))]() mutable { former.reset(); });
+}
+
+// Asks all that are connected. A store that was restored under this server may not know some of
+// them: what those hold is nobody's before they have said hello again.
+void FleetLoop::AskAllInventories() {
+  std::vector<NodeKey> unknown;
+  for (auto& [key, session] : sessions_) {
+    if (state_.fleet.ledger.Find(key) == nullptr) {
+      unknown.push_back(key);
+    } else {
+      edges_.agents.Send(session.id, node_api::InventoryRequest{++session.last_request});
+    }
+  }
+  for (const NodeKey& key : unknown) GreetAnew(key, "the store does not know this node any more");
 }
 
 void FleetLoop::InBackground(std::function<void()> work) {

@@ -2,8 +2,20 @@
 
 namespace spoke::ipam {
 
-bool IsProven(const RecoveryState& stored, int64_t leadership) {
-  return !stored.cause && leadership != 0 && stored.opened_under == leadership;
+void FollowedStore::Look(const Mirrored& mirror, const RecoveryState& stored, int64_t revision,
+                         int64_t leadership) {
+  if (mirror.age > kMostAge) {
+    proven_ = false;
+    full_reads_ = 0;
+    return;
+  }
+  if (mirror.full_reads != full_reads_) {
+    proven_ = false;
+    full_reads_ = mirror.full_reads;
+    from_ = revision;
+  }
+  const bool opened = !stored.cause && leadership != 0 && stored.opened_under == leadership;
+  if (opened && revision > from_) proven_ = true;
 }
 
 std::optional<StoreMark> ProvenMark(const RecoveryState& stored,

@@ -36,7 +36,7 @@ namespace {
 constexpr int64_t kCampaignPauseMs = 50;
 constexpr int64_t kSecondMs = 1000;
 // A mirror that is not known to be complete for so long.
-constexpr absl::Duration kBehind = absl::Seconds(10);
+constexpr absl::Duration kBehind = FollowedStore::kMostAge;
 
 LeadershipSample SampleOf(const etcd::Mirror& mirror) {
   const etcd::MirrorStats stats = mirror.stats();
@@ -99,6 +99,11 @@ class StandbyPorts {
   std::unique_ptr<rpc::BoundedServer> admin_;
 };
 
+FollowedStore::Mirrored FollowedBy(const etcd::Mirror& mirror) {
+  const etcd::MirrorStats stats = mirror.stats();
+  return {.full_reads = stats.full_reads, .age = stats.age};
+}
+
 class Candidate {
  public:
   Candidate(const ServerConfig& config, EtcdOptions options, const StandbyEdges& edges,
@@ -134,9 +139,7 @@ class Candidate {
   int64_t campaign_ms_ = 0;     // The next one; not before.
   int64_t second_ms_ = 0;       // When EverySecond() is due.
   bool name_taken_ = false;     // That was said.
-  bool store_proven_ = false;   // A leader had proved the store, and all since was heard.
-  // The revision of the store's record when this server began to follow; nullopt: it does not.
-  std::optional<int64_t> followed_from_;
+  FollowedStore followed_;
   bool mark_told_ = false;    // It was said that the mark cannot be written.
   std::string standing_;      // What it says of itself as long as etcd answers.
   base::StatusNews trouble_;  // What is told of etcd; OK: it answers, and the mirror is not behind.
@@ -227,9 +230,9 @@ absl::StatusOr<Led> Candidate::Campaign(const std::optional<etcd::Leader>& depos
     }
   }
   const int64_t begun_ms = os::MonotonicMs();
-  const absl::Duration mirror_age = mirror_->stats().age;
+  const bool proven = followed_.IsProven(FollowedBy(*mirror_));
   ASSIGN_OR_RETURN(led.store, EtcdStore::TakeOver(options_, mirror_));
-  led.store_proven = store_proven_ && mirror_age <= kBehind;
+  led.store_proven = proven;
   edges_.log.Info("leading", {{"name", options_.leadership.name},
                               {"fence", led.store->Fence()},
                               {"overthrown", depose.has_value()},
@@ -263,13 +266,7 @@ void Candidate::EverySecond(const etcd::Leader& leader) {
   const absl::Duration led_for = absl::Milliseconds(now_ms - leader_seen_ms_);
   const absl::Duration age = mirror_->stats().age;
   LookAtEtcd(leader, age);
-  // What is restored while nothing is heard of etcd is not known here.
-  if (age > kBehind) {
-    store_proven_ = false;
-    followed_from_.reset();
-  } else {
-    NoteMark(leader.lease);
-  }
+  NoteMark(leader.lease);
   // Before that, it may be this server's own lease, from before it was started again.
   if (led_for < 2 * options_.leadership.lease || leader.record.name != options_.leadership.name) {
     return;
@@ -299,9 +296,6 @@ void Candidate::LookAtEtcd(const etcd::Leader& leader, absl::Duration age) {
 }
 
 // Keeps the mark beside the store as new as what the leader is known to have proved.
-//
-// A key that a restored snapshot has is that of a leader that is no more, and what it says of the
-// store is of the time of the snapshot. So only what is written while this server follows counts.
 void Candidate::NoteMark(int64_t leadership) {
   std::optional<RecoveryState> stored;
   int64_t revision = 0;
@@ -312,9 +306,9 @@ void Candidate::NoteMark(int64_t leadership) {
                   auto decoded = DecodeStore(record.value);
                   if (decoded.ok()) stored = *std::move(decoded);
                 });
-  if (!followed_from_) followed_from_ = revision;
-  if (!stored || revision == *followed_from_ || !IsProven(*stored, leadership)) return;
-  store_proven_ = true;
+  const FollowedStore::Mirrored mirror = FollowedBy(*mirror_);
+  followed_.Look(mirror, stored.value_or(RecoveryState()), revision, leadership);
+  if (!stored || !followed_.IsProven(mirror)) return;
   std::optional<MarkKeys> keys;
   if (!config_.seal_key_file.empty()) {
     const auto key = ReadSealKey(config_.seal_key_file);

@@ -1,17 +1,17 @@
 #include "tests/sim/hunt.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/core.h"
+#include "tests/sim/mutant_names.h"
 #include "tests/sim/scenarios.h"
 
 namespace spoke::sim {
 
 const std::map<int, std::string>& MutantNames() {
-  static const std::map<int, std::string> names = {
-#include "mutant_names.inc"
-  };
+  static const std::map<int, std::string> names(std::begin(kMutantNames), std::end(kMutantNames));
   return names;
 }
 

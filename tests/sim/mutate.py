@@ -3,13 +3,24 @@
 
 usage: mutate.py SOURCE_TREE MUTANTS OUTPUT_DIRECTORY [--list]
 
-Writes the copies below OUTPUT_DIRECTORY, and mutant_names.inc with the number and the name of each.
+Writes the copies below OUTPUT_DIRECTORY, and mutant_names.h with the number and the name of each.
 --list prints the sources instead. A defect whose place is not in its source just once is an error.
 """
 import pathlib
 import re
 import sys
 
+HEADER = '''#pragma once
+
+#include <utility>
+
+namespace spoke::sim {
+
+inline constexpr std::pair<int, const char*> kMutantNames[] = {
+NAMES};
+
+}  // namespace spoke::sim
+'''
 HEAD = re.compile(r'^== (\d+)(?: (\S+))?: (.*)$')
 
 
@@ -51,8 +62,8 @@ def main():
             if mutant['source'] == source:
                 text = apply(mutant, text)
         write(output / source, '#include "tests/sim/mutant.h"\n' + text)
-    write(output / 'mutant_names.inc',
-          ''.join(f'{{{mutant["number"]}, "{mutant["name"]}"}},\n' for mutant in mutants))
+    names = ''.join(f'    {{{mutant["number"]}, "{mutant["name"]}"}},\n' for mutant in mutants)
+    write(output / 'mutant_names.h', HEADER.replace('NAMES', names))
 
 
 main()

@@ -108,6 +108,7 @@ class Agent {
     Links& links;
     std::unique_ptr<Journal> journal;
     const os::Clock& clock;  // That of the journal's times; it is never set.
+    absl::Time unrecorded_use_end = absl::InfinitePast();  // As Attachments::Settings says.
     telemetry::Log& log;
     os::EventLoop loop;
     CloudParts cloud;

@@ -317,16 +317,16 @@ void LogStarted(const AgentConfig& config, const node_api::NodeIdentity& identit
 struct Clocks {
   os::RealClock time_of_day;
   os::MonotonicClock uptime;
+  ClockBase base;
   std::optional<os::SteadyClock> journal;  // That of the journal's times, which is never set.
 };
 
 absl::StatusOr<std::unique_ptr<const Clocks>> OpenClocks(const AgentConfig& config,
                                                          const node_api::NodeIdentity& identity) {
   auto clocks = std::make_unique<Clocks>();
-  ASSIGN_OR_RETURN(const absl::Duration ahead,
-                   AheadOfUptime(config.state_dir + "/clock", identity.boot_id,
-                                 clocks->time_of_day.Now() - clocks->uptime.Now()));
-  clocks->journal.emplace(clocks->time_of_day, clocks->uptime, ahead);
+  ASSIGN_OR_RETURN(clocks->base, ReadClockBase(config.state_dir + "/clock", identity.boot_id,
+                                               clocks->time_of_day.Now() - clocks->uptime.Now()));
+  clocks->journal.emplace(clocks->time_of_day, clocks->uptime, clocks->base.ahead);
   return clocks;
 }
 
@@ -395,6 +395,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
       {.links = *links,
        .journal = std::move(opened.journal),
        .clock = *clocks->journal,
+       .unrecorded_use_end =
+           UnrecordedUseEnd(clocks->base, opened.events.empty(), clocks->journal->Now()),
        .log = log,
        .loop = std::move(loop),
        .cloud = CloudPartsOf(config, *nic, in_azure, log),

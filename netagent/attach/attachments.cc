@@ -354,6 +354,8 @@ absl::Status Attachments::OnDesired(const node_api::DesiredState& desired) {
   std::vector<Holding> listing = NextListing(desired);
   std::vector<PoolRule> rules = NextRules(desired, listing);
   PrepareNicTables(listing);
+  // This precedes the list, so that a crash in between errs on the side of not assigning.
+  RETURN_IF_ERROR(BeginCooldowns(desired));
   if (listing != listing_ || rules != assignments_.Rules()) {
     RETURN_IF_ERROR(Record(HoldingsReplaced{listing, std::move(rules)}));
     listing_ = std::move(listing);
@@ -363,23 +365,34 @@ absl::Status Attachments::OnDesired(const node_api::DesiredState& desired) {
     RETURN_IF_ERROR(Record(anew));
     for (const ip::Address& address : anew.addresses) agreed_.erase(address);
   }
-  for (const node_api::DesiredConfiguration& added : desired.added) {
-    if (added.cooldown <= absl::ZeroDuration()) continue;
-    absl::Status status;
-    const absl::Time until = clock_.Now() + added.cooldown;
-    ForEachAddress(added.range, [&](const ip::Address& address) {
-      // The longer cooldown counts: the server may have another one in its configuration.
-      if (!status.ok() || assignments_.CooldownEnd(address) >= until) return;
-      status = Record(CooldownSet{address, until});
-    });
-    RETURN_IF_ERROR(status);
-  }
   if (const absl::Status status = SyncUnreachable(); !status.ok()) {
     // The address can be assigned all the same; the next change tries again.
     log_.Warn("unreachable_routes_failed", {{"error", status}});
   }
   server_.Acknowledge(desired.version);
   return absl::OkStatus();
+}
+
+absl::Status Attachments::BeginCooldowns(const node_api::DesiredState& desired) {
+  const absl::Time now = clock_.Now();
+  const absl::Time unrecorded =
+      desired.full ? settings_.unrecorded_use_end + settings_.cooldown : absl::InfinitePast();
+  std::set<ip::Address> known;
+  if (unrecorded > now) {
+    for (const ip::Address& address : assignments_.Attached()) known.insert(address);
+  }
+  absl::Status status;
+  for (const node_api::DesiredConfiguration& added : desired.added) {
+    if (added.cooldown <= absl::ZeroDuration() && unrecorded <= now) continue;
+    ForEachAddress(added.range, [&](const ip::Address& address) {
+      absl::Time until = now + added.cooldown;
+      if (!known.contains(address)) until = std::max(until, unrecorded);
+      // The longer cooldown counts: the server may have another one in its configuration.
+      if (!status.ok() || until <= now || assignments_.CooldownEnd(address) >= until) return;
+      status = Record(CooldownSet{address, until});
+    });
+  }
+  return status;
 }
 
 void Attachments::OnReclaim(const node_api::ReclaimRequest& request) {

@@ -68,6 +68,9 @@ class Attachments {
     // Returns the trace by which the namespace of a descriptor is known again at its path. Empty:
     // none is known again.
     std::function<netns::Trace(const std::string& path, int netns)> trace_netns = {};
+    // When the last use of an address ended that the journal does not know, by the clock: see
+    // journal/clock_base.h. InfinitePast: there was none.
+    absl::Time unrecorded_use_end = absl::InfinitePast();
   };
   // Borrows the edges.
   Attachments(Settings settings, const Edges& edges, std::unique_ptr<Journal> journal);
@@ -114,9 +117,11 @@ class Attachments {
   // Every pod that has a link, for those who count.
   std::vector<TrafficPod> TrafficPods() const;
 
-  // Takes the server's word on what this node has. Errors: kUnavailable (not journalled, and
-  // nothing is acknowledged: what the server sends next would be relative to a list that is not
-  // here, so begin a new session).
+  // Takes the server's word on what this node has. What a whole list has and the journal does not
+  // know may have been a pod's before the journal was lost, with the boot or otherwise, and the
+  // server need not have heard of that pod: it is in cooldown from then. Errors: kUnavailable (not
+  // journalled, and nothing is acknowledged: what the server sends next would be relative to a list
+  // that is not here, so begin a new session).
   absl::Status OnDesired(const node_api::DesiredState& desired);
 
   // Gives up what can be given up, and answers. The same request again gives the same answer, as
@@ -191,6 +196,8 @@ class Attachments {
   std::vector<PoolRule> NextRules(const node_api::DesiredState& desired,
                                   const std::vector<Holding>& listing) const;
   std::vector<ip::Address> ListedAnew(const node_api::DesiredState& desired) const;
+  // Begins the cooldowns that OnDesired() says. Errors: Record()'s.
+  absl::Status BeginCooldowns(const node_api::DesiredState& desired);
 
   const Settings settings_;
   Links& links_;

@@ -30,15 +30,22 @@ std::optional<absl::Duration> Remembered(const std::string& path, std::string_vi
 
 }  // namespace
 
-absl::StatusOr<absl::Duration> AheadOfUptime(const std::string& path, std::string_view boot_id,
-                                             absl::Duration ahead) {
-  if (const auto remembered = Remembered(path, boot_id)) return *remembered;
+absl::StatusOr<ClockBase> ReadClockBase(const std::string& path, std::string_view boot_id,
+                                        absl::Duration ahead) {
+  if (const auto remembered = Remembered(path, boot_id)) {
+    return ClockBase{.ahead = *remembered, .first_of_boot = false};
+  }
   ahead = absl::Floor(ahead, absl::Milliseconds(1));
   absl::Status written =
       os::WriteFileAtomic(path, fmt::format("{} {}\n", boot_id, absl::ToInt64Milliseconds(ahead)),
                           os::Durability::kVisible, 0600);
   if (!written.ok()) return written;
-  return ahead;
+  return ClockBase{.ahead = ahead, .first_of_boot = true};
+}
+
+absl::Time UnrecordedUseEnd(const ClockBase& base, bool journal_is_empty, absl::Time now) {
+  const absl::Time booted = absl::UnixEpoch() + base.ahead;  // The uptime was 0.
+  return journal_is_empty && !base.first_of_boot ? now : booted;
 }
 
 }  // namespace spoke::netagent

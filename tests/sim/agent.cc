@@ -28,8 +28,10 @@ absl::Status Agent::Start() {
   if (parsed.valid_bytes < machine.journal.size()) edges_.trace.Count("torn journal");
   machine.journal.resize(parsed.valid_bytes);
   attachments_ = std::make_unique<netagent::Attachments>(
-      netagent::Attachments::Settings{
-          .node_name = machine.name, .nic = "eth0", .cooldown = settings_.cooldown},
+      netagent::Attachments::Settings{.node_name = machine.name,
+                                      .nic = "eth0",
+                                      .cooldown = settings_.cooldown,
+                                      .unrecorded_use_end = machine.booted},
       netagent::Attachments::Edges{links_, *this, *machine.clock, log_},
       std::make_unique<AgentJournal>(machine, life_, edges_.watcher, edges_.faults, edges_.random));
   adds_ = std::make_unique<netagent::AddService>(

@@ -28,6 +28,7 @@ struct Machine {
   // --- What ends with the boot. ---
   std::unique_ptr<netagent::FakeKernel> kernel;
   std::unique_ptr<MachineClock> clock;  // The agent's: it goes on evenly for as long as the boot.
+  absl::Time booted;                    // By that clock.
   std::string journal;                  // The bytes of its file.
   std::map<netagent::AttachmentKey, absl::Time> tombstones;  // The DELs that no agent has heard.
 

@@ -39,6 +39,7 @@ void World::Boot(Node& node) {
   const double drift = settings_.drift * (2 * node.random->Fraction() - 1);
   const absl::Duration ahead = node.random->Between(-absl::Minutes(5), absl::Minutes(5));
   machine.clock = std::make_unique<MachineClock>(schedule_, ahead, drift);
+  machine.booted = machine.clock->Now();
   machine.journal.clear();
   machine.tombstones.clear();
   laws_.OnMachine(machine);

@@ -142,11 +142,13 @@ class Running {
       : world_(world),
         node_(world.nodes[node]),
         clock_(kNow + later),
-        attachments_({.node_name = "node",
-                      .nic = "eth0",
-                      .cooldown = defect == Defect::kNoAgentCooldown ? kRest : kCooldown},
-                     {links_, outbox_, clock_, log_},
-                     std::make_unique<netagent::FakeJournal>(tmpfs_)) {
+        attachments_(
+            {.node_name = "node",
+             .nic = "eth0",
+             .cooldown = defect == Defect::kNoAgentCooldown ? kRest : kCooldown,
+             .unrecorded_use_end =
+                 node_.rebooted && defect != Defect::kForgetsBoot ? kNow : absl::InfinitePast()},
+            {links_, outbox_, clock_, log_}, std::make_unique<netagent::FakeJournal>(tmpfs_)) {
     const Agent& agent = node_.agent;
     CHECK(attachments_.Start(EventsOf(agent)).ok(), "this kernel refuses nothing");
     if (agent.agreed == 0) return;
@@ -294,7 +296,6 @@ bool DeletePod(World& world, size_t node, uint8_t pod, Defect defect) {
   Node& here = world.nodes[node];
   if (here.agent.pods[pod - 1] == 0) return false;
   here.ended |= BitOf(here.agent.pods[pod - 1] - 1U);
-  here.rebooted = false;
   here.agent.pods[pod - 1] = 0;
   here.agent.late_del[pod - 1] = true;
   Running running(world, node, defect);

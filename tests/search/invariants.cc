@@ -45,11 +45,9 @@ std::string_view CheckWorld(const World& world) {
 std::string_view CheckNewPod(const World& before, const World& after, size_t node, uint8_t pod) {
   const Mask address = BitOf(after.nodes[node].agent.pods[pod - 1U] - 1U);
   for (size_t i = 0; i < kNodes; ++i) {
-    const Node& other = before.nodes[i];
-    if ((other.ended & address) == 0) continue;
-    // A node that has booted since has forgotten its connections.
-    if (i == node && other.rebooted) continue;
-    return "a pod has an address whose last pod has only just ended";
+    if ((before.nodes[i].ended & address) != 0) {
+      return "a pod has an address whose last pod has only just ended";
+    }
   }
   return "";
 }

@@ -86,6 +86,9 @@ class Turn {
   ipam::Fleet& fleet() { return fleet_; }
   Effects& effects() { return effects_; }
 
+  // Has the cloud begin with what this store knows, as the static one does whenever a leader opens.
+  void BeginCloud();
+
  private:
   void DoWrong();
   void TryToOpen(absl::Time by);
@@ -214,6 +217,19 @@ void Turn::TryToOpen(absl::Time by) {
   fleet_ = std::move(state.fleet);
   recovery_ = std::move(state.recovery);
   world_.restored = false;
+  BeginCloud();
+}
+
+// Clouds with NICs of their own choose the addresses as well, which is left out here.
+void Turn::BeginCloud() {
+  for (Node& node : world_.nodes) node.nic = 0;
+  for (const ipam::NicAddresses& nic : ipam::AllNics(fleet_)) {
+    const size_t number = NodeOf(nic.node);
+    if (world_.nodes[number].agent.vm != VmOf(nic.node)) continue;
+    for (const ipam::IpConfiguration& entry : nic.configurations) {
+      world_.nodes[number].nic |= BitOf(NumberOf(entry.range.base()));
+    }
+  }
 }
 
 void Turn::Commit() {
@@ -451,8 +467,10 @@ void Begin(World& world, Mark mark, Defect defect, uint8_t newer, uint8_t nodes)
   }
   if (defect != Defect::kTrustsMark) recovery.Begin(witness, kNow);
   fleet.hold.active = !recovery.open();
+  const bool opens = recovery.open();
   Turn turn(world, {.defect = defect}, std::move(fleet), std::move(recovery));
   turn.effects().changed = std::move(changed);
+  if (opens) turn.BeginCloud();
   turn.effects().attach = NodesToAsk(turn.fleet());
   turn.Finish();
   if (world.phase == Phase::kOpen) world.restored = false;

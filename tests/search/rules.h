@@ -21,18 +21,19 @@ enum class Defect : uint8_t {
   kNamesWithdrawn,     // An inventory names what was given up.
   kOldAnswers,         // Agents carry agreements into the next session, and the server takes them.
   kStoresLess,         // The records of retired nodes are not stored.
+  kForgetsBoot,        // An agent takes it that no pod had an address before its machine's boot.
   // None that is put in: after a restore without a mark the leader opens once those have spoken
   // whom its store knows, though others may have addresses.
   kOpensEarly,
 };
-inline constexpr size_t kDefects = 11;
+inline constexpr size_t kDefects = 12;
 
 constexpr std::string_view NameOf(Defect defect) {
   constexpr std::array<std::string_view, kDefects> kNames = {
       "none",        "forgets-withdrawal", "detaches-unasked",
       "frees-early", "no-agent-cooldown",  "no-server-cooldown",
       "trusts-mark", "names-withdrawn",    "old-answers",
-      "stores-less", "opens-early"};
+      "stores-less", "forgets-boot",       "opens-early"};
   return kNames[static_cast<size_t>(defect)];
 }
 

@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
         Canary{Defect::kTrustsMark,
                Start::kCameSince,
                {{Act::kAddPod, 0, 1}, {Act::kRestore}, {Act::kDisconnect, 0}, {Act::kConnect, 0}},
-               {}},
+               {{kAdd, 1}}},
         Canary{Defect::kNamesWithdrawn,
                Start::kMovedCutOff,
                {{Act::kRestore},
@@ -145,12 +145,16 @@ INSTANTIATE_TEST_SUITE_P(
                 {Act::kConnect, 0},
                 {Act::kListen, 0},
                 {Act::kHear, 0}},
-               {}},
+               {{kAdd, 1}}},
         Canary{Defect::kOldAnswers,
                Start::kDrained,
                {{Act::kHear, 0}, {Act::kDisconnect, 0}, {Act::kNotice, 0}, {Act::kConnect, 0}},
                {{kAdd, 1}}},
         Canary{Defect::kStoresLess, Start::kReplaced, {}, {}},
+        Canary{Defect::kForgetsBoot,
+               Start::kSettled,
+               {{Act::kAddPod, 0, 1}},
+               {{kAdd, 1}, {kReboot, 1}}},
         // This one is no canary but so: see rules.h.
         Canary{Defect::kOpensEarly,
                Start::kCameSince,
@@ -160,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                 {Act::kConnect, 0},
                 {Act::kDisconnect, 1},
                 {Act::kConnect, 1}},
-               {}}),
+               {{kAdd, 1}}}),
     [](const auto& test) {
       std::string name(NameOf(test.param.defect));
       std::erase(name, '-');

@@ -179,7 +179,7 @@ struct Node {
   Queue up;               // To the server.
   Queue down;             // To the agent.
   Mask ended = 0;         // Pods here had these, and ended lately.
-  bool rebooted = false;  // Since then.
+  bool rebooted = false;  // Lately, too.
 
   bool operator==(const Node&) const = default;
 };

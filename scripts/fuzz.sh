@@ -4,10 +4,15 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/fuzz.sh [--seconds N] [TARGET...]
+usage: scripts/fuzz.sh [--seconds N | --hours N] [--coverage] [TARGET...]
 
 Builds the fuzz preset and runs each TARGET (default: all) for N seconds (default: 10), from the
-seeds in tests/fuzz/corpus/TARGET. Prints one line a target; fails when one broke.
+seeds in tests/fuzz/corpus/TARGET, as many at once as there are processors. Prints one line a target; fails
+when one broke.
+
+  --hours N   shares N hours among the TARGETs, so that the run as a whole takes about that long
+  --coverage  runs nothing new: shows how much of each source file the seeds, and what was learnt
+              before, reach; whole reports are in build/coverage/report
 
 What it learns stays in build/fuzz/corpus/TARGET for the next run. An input that breaks a target is
 kept in build/fuzz/findings: fix the code, and add the input to the seeds, where every later
@@ -45,8 +50,37 @@ run_target() {
     "$(awk '{for (i = 1; i < NF; ++i) if ($i == "ft:") n = $(i + 1)} END {print n + 0}' "$log")"
 }
 
+# Builds the targets once more, to count what they run, and shows how much of the sources that is: those of
+# which any target runs something, but for tests.
+show_coverage() {
+  local target objects=() directory=build/coverage
+  if [[ ! -f $directory/build.ninja ]]; then
+    cmake --preset fuzz -B "$directory" -DCMAKE_CXX_FLAGS='-fprofile-instr-generate -fcoverage-mapping' \
+      >"$directory.log" 2>&1 || { cat "$directory.log" >&2 && return 1; }
+  fi
+  ninja -C "$directory" "$@" | scripts/build_progress coverage
+  mkdir -p "$directory/profiles" "$directory/report"
+  for target in "$@"; do
+    if [[ $target == "$canary" ]]; then continue; fi
+    mkdir -p "build/fuzz/corpus/$target"
+    LLVM_PROFILE_FILE=$directory/profiles/$target.profraw "$directory/bin/$target" -runs=0 \
+      "build/fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"$directory/profiles/$target.log" 2>&1 ||
+      { cat "$directory/profiles/$target.log" >&2 && return 1; }
+    objects+=(-object "$directory/bin/$target")
+  done
+  llvm-profdata-14 merge --sparse -o "$directory/all.profdata" "$directory"/profiles/*.profraw
+  local only=(-instr-profile "$directory/all.profdata" --ignore-filename-regex '(^|/)(build|tests|usr)/')
+  llvm-cov-14 show "${objects[@]}" "${only[@]}" -format=html -output-dir "$directory/report" >/dev/null
+  llvm-cov-14 export --summary-only "${objects[@]}" "${only[@]}" | jq -r --arg here "$PWD/" '
+    .data[0] | (.files[] | select(.summary.lines.covered > 0)
+      | [(.summary.lines.percent | round), .summary.lines.covered, .summary.lines.count,
+         (.filename | ltrimstr($here))]),
+    [(.totals.lines.percent | round), .totals.lines.covered, .totals.lines.count, "all that is linked"]
+    | @tsv' | awk -F '\t' '{printf "%3d %%  %5d of %5d lines  %s\n", $1, $2, $3, $4}' | sort -k1n
+}
+
 main() {
-  local seconds=10 targets=()
+  local seconds=10 hours='' coverage=no targets=()
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
@@ -55,6 +89,12 @@ main() {
         seconds=$2
         shift
         ;;
+      --hours)
+        if [[ ! ${2:-} =~ ^[1-9][0-9]*$ ]]; then usage >&2 && exit 2; fi
+        hours=$2
+        shift
+        ;;
+      --coverage) coverage=yes ;;
       -*) usage >&2 && exit 2 ;;
       *) targets+=("$1") ;;
     esac
@@ -63,7 +103,7 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/build.sh fuzz build.ninja # Only configures.
-  local known=() target failed=0
+  local known=() target
   mapfile -t known <build/fuzz/fuzz_targets.txt
   if ((${#targets[@]} == 0)); then targets=("${known[@]}"); fi
   for target in "${targets[@]}"; do
@@ -73,12 +113,20 @@ main() {
     fi
   done
 
+  if [[ $coverage == yes ]]; then
+    show_coverage "${targets[@]}"
+    return
+  fi
+  local at_once
+  at_once=$(nproc)
+  if [[ -n $hours ]]; then seconds=$((hours * 3600 * at_once / ${#targets[@]} + 1)); fi
   scripts/build.sh fuzz "${targets[@]}"
-  for target in "${targets[@]}"; do
-    run_target "$target" "$seconds" || failed=$((failed + 1))
-  done
-  if ((failed > 0)); then
-    printf 'fuzz.sh: %d of %d targets FAILED\n' "$failed" "${#targets[@]}"
+  export -f run_target
+  export canary
+  # shellcheck disable=SC2016 # Those are for the inner shell.
+  if ! printf '%s\n' "${targets[@]}" |
+    xargs -P "$at_once" -I '{}' bash -c 'set -euo pipefail; run_target "$1" "$2"' run_target '{}' "$seconds"; then
+    printf 'fuzz.sh: at least one of %d targets FAILED, see above\n' "${#targets[@]}"
     exit 1
   fi
 }

@@ -17,6 +17,9 @@ std::vector<Parameter> RootOptions() {
            .fallback = "table",
            .letter = 'o'},
           {.name = "no-headers", .help = "Tables without their first line"},
+          {.name = "sort-by",
+           .value = "KEY",
+           .help = "Lists in the order of this key of their JSON; KEY:desc is the other way round"},
           {.name = "server",
            .value = "TARGET",
            .help = "The server: its socket, or HOST:PORT with the certificate of the context; "

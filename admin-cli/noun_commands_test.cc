@@ -101,6 +101,27 @@ TEST_F(NounTest, NodesAreSelectedByTheirLabels) {
   EXPECT_EQ(Run("node list -l zone=1,gpu").code, 2);
 }
 
+TEST_F(NounTest, ListsAreSortedByAKeyOfTheirJson) {
+  EXPECT_EQ(Run("node list --sort-by in_use -o name").out, "node2\nnode1\n");
+  EXPECT_EQ(Run("node list --sort-by .in_use:desc -o name").out, "node1\nnode2\n");
+  EXPECT_EQ(Json("node list --sort-by in_use")[0]["name"], "node2");
+  const std::string table = Run("node list --sort-by in_use").out;
+  EXPECT_LT(table.find("node2"), table.find("node1"));
+  const Outcome unknown = Run("node list --sort-by used");
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_THAT(unknown.err, HasSubstr("there is no key \"used\", but: name, vm_id"));
+  EXPECT_EQ(Run("node list --sort-by in_use:down").code, 2);
+}
+
+TEST_F(NounTest, NounsAreKnownByTheirPluralsToo) {
+  EXPECT_EQ(Run("nodes list -o name").out, "node1\nnode2\n");
+  EXPECT_EQ(Run("pools ls -o name").out, "default\n");
+  EXPECT_EQ(Run("ips list").code, 0);
+  EXPECT_EQ(Run("budgets list").code, 0);
+  EXPECT_EQ(Run("reserves list").code, 2) << "that is a verb";
+}
+
 TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {
   Change([](FakeState& state) { state.nodes.clear(); });
   const Outcome outcome = Run("node list");

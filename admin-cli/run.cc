@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -23,6 +25,12 @@ struct Bound {
   std::vector<std::pair<Parameter, CLI::Option*>> options;
 };
 using Bindings = std::map<const CLI::App*, Bound>;
+
+// Returns whether hands that know kubectl may write its plural: nodes, pools.
+bool HasPlural(const Command& command) {
+  static const std::set<std::string_view> kNouns = {"node", "pool", "ip", "budget", "context"};
+  return !command.commands.empty() && kNouns.contains(command.name);
+}
 
 // CLI11 finds which word belongs to what; all judgement about values is ours, so that its words
 // are.
@@ -49,6 +57,7 @@ void Bind(const Command& command, CLI::App& app, Bindings& bindings) {
   for (const Command& one : command.commands) {
     CLI::App* const verb = app.add_subcommand(one.name);
     if (one.name == "list") verb->alias("ls");  // Hands know it from shells.
+    if (HasPlural(one)) verb->alias(one.name + "s");
     Bind(one, *verb, bindings);
   }
 }
@@ -216,11 +225,16 @@ absl::StatusOr<int> RunOnce(const Command& command, Session& session, const Worl
 // wants to see when it is back. Nor does an answer that has an exit code of its own.
 int Watch(const Command& command, Session& session, const World& world) {
   constexpr std::string_view kClear = "\x1b[H\x1b[2J\x1b[3J";
+  const std::string every = "every " + session.arguments.Text("interval");
   const absl::Duration interval = session.arguments.Duration("interval");
   const bool redraw = world.console.out_is_terminal() && session.is_table();
-  std::string_view before;
+  std::string before;
   while (true) {
-    if (redraw) before = kClear;
+    if (redraw) {
+      const std::string line =
+          fmt::format("{}, {}", TimeOf(absl::ToUnixMillis(session.now())), every);
+      before = fmt::format("{}{}\n\n", kClear, Coloured(line, Tone::kFaint, session.colours));
+    }
     const absl::StatusOr<int> answer = RunOnce(command, session, world, before);
     const int code = answer.ok() ? *answer : CodeFor(command, answer.status());
     if (!answer.ok() && code != kExitNoServer) return code;

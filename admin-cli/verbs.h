@@ -14,6 +14,7 @@ Command NodeCommand();                   // node list|show|drain|undrain|freeze|
 Command RevokeCommand();                 // node revoke.
 Command UnrevokeCommand();               // node unrevoke.
 Command RevokedCommand();                // node revoked.
+Command WaitCommand();                   // node wait.
 Command IpCommand();                     // ip list|show|history|release|quarantine.
 Command ReserveCommand();                // reserve create|list|release.
 std::vector<Command> ObjectCommands();   // apply, diff, get, delete.

@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "admin-cli/output/sort_order.h"
 #include "admin-cli/output/table.h"
 #include "admin-cli/session.h"
 #include "fmt/core.h"
+#include "lib/base/status.h"
 
 namespace spoke::ctl {
 
@@ -53,26 +55,31 @@ class ListPrinter {
   }
 
   void Add(const Item& item) {
-    empty_ = false;
+    Json value;
+    if (sorts() || !(session_.is_table() || session_.format == Format::kName)) {
+      value = form_.json(item);
+    }
+    if (sorts()) sort_values_.push_back(value);
     if (session_.format == Format::kName) {
-      names_ += Printable(form_.name(item)) + "\n";
+      names_.push_back(Printable(form_.name(item)) + "\n");
     } else if (session_.is_table()) {
       Row& row = rows_.emplace_back();
       for (const Column<Item>& column : form_.columns) row.push_back(column.cell(item));
     } else {
-      values_.push_back(form_.json(item));
+      values_.push_back(std::move(value));
     }
   }
 
-  // Prints the end. An empty list is a note on standard error, and with JSON or YAML an empty list
-  // as well.
-  absl::Status Print() const {
+  // Prints the end, in the order of --sort-by. An empty list is a note on standard error, and with
+  // JSON or YAML an empty list as well. Errors: kInvalidArgument (--sort-by says no order).
+  absl::Status Print() {
+    if (sorts()) RETURN_IF_ERROR(Sort());
     if (session_.format == Format::kName) {
-      session_.Out(names_);
+      for (const std::string& name : names_) session_.Out(name);
       return absl::OkStatus();
     }
-    if (!session_.is_table()) return session_.PrintValue(values_);
-    if (empty_) {
+    if (!session_.is_table()) return session_.PrintValue(Json(std::move(values_)));
+    if (rows_.empty()) {
       session_.Note(fmt::format("there are no {}", form_.what));
       return absl::OkStatus();
     }
@@ -84,12 +91,35 @@ class ListPrinter {
   }
 
  private:
+  bool sorts() const { return session_.arguments.Has("sort-by"); }
+
+  absl::Status Sort() {
+    ASSIGN_OR_RETURN(const SortOrder order, ParseSortOrder(session_.arguments.Text("sort-by")));
+    for (Json& value : sort_values_) {
+      ASSIGN_OR_RETURN(value, SortValueOf(value, order));
+    }
+    const std::vector<size_t> places = PlacesInOrder(sort_values_, order.descending);
+    PutInOrder(places, names_);
+    PutInOrder(places, rows_);
+    PutInOrder(places, values_);
+    return absl::OkStatus();
+  }
+
+  template <typename Lines>
+  static void PutInOrder(const std::vector<size_t>& places, Lines& lines) {
+    if (lines.empty()) return;
+    Lines sorted;
+    for (const size_t place : places) sorted.push_back(std::move(lines[place]));
+    lines = std::move(sorted);
+  }
+
   const Session& session_;
   ListForm<Item> form_;
-  bool empty_ = true;
+  // One of these three has what is printed; the fourth, beside it, by what it is sorted.
   std::vector<Row> rows_;
-  Json values_ = Json::array();
-  std::string names_;
+  std::vector<Json> values_;
+  std::vector<std::string> names_;
+  std::vector<Json> sort_values_;
 };
 
 template <typename Item, typename Items>

@@ -12,6 +12,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   conformance  what a CNI plugin owes to its runtime, a test a behaviour; needs root
   e2e    real programs and a real container runtime on this machine; needs root
   ha     several servers on etcd, of which one leads, killed, stopped and cut off; needs root
+  chaos  the same and nodes with pods, with anything killed, paused, cut off, filled up or drained at random for a
+         minute; longer: scripts/test.sh chaos -- --minutes 60 [--seed N]; needs root
   sim    all runs of a specification of who leads, at a small size; fleets of servers and agents on one clock
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed, and another one with three servers on etcd; not in `all`; makes Kubernetes first,
@@ -81,6 +83,12 @@ test_upgrade() {
   exec tests/upgrade/versions_test.sh "$old/bin" build/release/bin
 }
 
+# chaos --minutes N [--seed N]
+test_chaos() {
+  scripts/build.sh dev programs
+  exec tests/chaos/chaos_test.py build/dev/bin "$@"
+}
+
 # What users get is made of release programs, and none of those is needed by another group.
 exec_packages() {
   scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share
@@ -106,6 +114,7 @@ main() {
   scripts/setup.sh
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
+  if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
   # Tests wait a third of their time: for timers, for the kernel, for other processes.
   local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi

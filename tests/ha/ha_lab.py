@@ -67,6 +67,7 @@ class Machine:
         self.name = name
         self.address = address
         self.directory = os.path.join(directory, name)
+        self.disk = self.directory  # Where its program writes, but for the log.
         self.log = os.path.join(self.directory, "log")
         self.process = None
         self.clock = {}  # Its time of day (set_clock()).
@@ -138,7 +139,7 @@ class Member(Machine):
     def start(self, *flags):
         everybody = ",".join(f"{member.name}={member.peer}" for member in self.lab.members)
         self.exec(["/usr/bin/etcd", "--name", self.name,
-                   "--data-dir", os.path.join(self.directory, "data"),
+                   "--data-dir", os.path.join(self.disk, "data"),
                    "--listen-client-urls", self.url, "--advertise-client-urls", self.url,
                    "--listen-peer-urls", self.peer, "--initial-advertise-peer-urls", self.peer,
                    "--initial-cluster", everybody, "--initial-cluster-token", TOKEN,
@@ -152,7 +153,7 @@ class Member(Machine):
 
     def restore(self):
         """Restores a cluster of this one member; for etcd it is the same cluster as before."""
-        data = os.path.join(self.directory, "data")
+        data = os.path.join(self.disk, "data")
         shutil.rmtree(data)
         self.lab.ctl("snapshot", "restore", os.path.join(self.directory, "snapshot"),
                      "--name", self.name, "--data-dir", data,
@@ -161,7 +162,7 @@ class Member(Machine):
 
     def forget(self):
         """Removes all that the member has, which then is a new one."""
-        shutil.rmtree(os.path.join(self.directory, "data"))
+        shutil.rmtree(os.path.join(self.disk, "data"))
 
     def restart(self):
         """Kills and starts it, and waits until it takes part again."""
@@ -185,15 +186,16 @@ class Server(Machine):
         self.admin = f"unix:{self.directory}/admin.sock"
         self.health = f"unix:{self.directory}/health.sock"
         self.config = os.path.join(self.directory, "server.yaml")
+        self.pool = "10.60.0.0/24"
 
     def configure(self, **changes):
         store = {"endpoints": [member.url for member in self.lab.members],
-                 "directory": self.directory, "name": self.title, "lease": f"{self.lab.lease}s",
+                 "directory": self.disk, "name": self.title, "lease": f"{self.lab.lease}s",
                  **changes}
         config = {"listen": {"agents": "0.0.0.0:7443", "admin": self.admin,
                              "metrics": "127.0.0.1:9464"},
                   "health": self.health, "tls": self.tls, "store": {"etcd": store},
-                  "cloud": {"static": {}}, "pools": [{"name": "p", "cidr": "10.60.0.0/24"}]}
+                  "cloud": {"static": {}}, "pools": [{"name": "p", "cidr": self.pool}]}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)  # Which is YAML as well.
 
@@ -264,11 +266,11 @@ class Agent(Machine):
         config = {"node_name": self.name, "vm_id": f"vm-{self.name}", "nic": "eth0",
                   "servers": [f"{server.address}:7443" for server in self.lab.servers],
                   "server_name": "spoke-ipam-server", "tls": self.tls, "health": self.health,
-                  "cni_socket": self.socket, "state_dir": os.path.join(self.directory, "state"),
+                  "cni_socket": self.socket, "state_dir": os.path.join(self.disk, "state"),
                   "cooldown": self.cooldown, "traffic": {"require_policy": False}}
         with open(self.config, "w", encoding="utf-8") as file:
             json.dump(config, file)
-        os.makedirs(os.path.join(self.directory, "state"), exist_ok=True)
+        os.makedirs(os.path.join(self.disk, "state"), exist_ok=True)
         self.exec([self.lab.program("spoke-netagent"), "--config", self.config])
 
     def cni(self, command, pod):
@@ -350,7 +352,7 @@ class Lab:
         eventually(f"{first.name} leads", first.leads, START)
         for server in others:
             server.configure()
-            shutil.copy(os.path.join(first.directory, "store.key"), server.directory)
+            shutil.copy(os.path.join(first.disk, "store.key"), server.disk)
             server.start()
             self.await_standby(server)
 

@@ -88,6 +88,27 @@ TEST_F(NounTest, NodeListPutsTheMessagesOfTheStreamTogether) {
   EXPECT_EQ(Run("node ls -o name").out, "node1\nnode2\n");
 }
 
+TEST_F(NounTest, WhatChecksFindIsShownWithItsRemedy) {
+  Change([](FakeState& state) {
+    v1::NodeFinding& blocking = *state.nodes["node1"].add_findings();
+    blocking.set_check("forwarding");
+    blocking.set_blocking(true);
+    blocking.set_object("net.ipv4.ip_forward");
+    blocking.set_what("is 0");
+    blocking.set_remedy("sysctl -w net.ipv4.ip_forward=1");
+    state.nodes["node1"].add_findings()->set_check("mtu");
+  });
+  EXPECT_THAT(Run("node list").out, HasSubstr("node1  vm-1  blocked  active"));
+  EXPECT_THAT(Run("node list -o wide").out, HasSubstr("forwarding,mtu"));
+  EXPECT_THAT(Run("node show node1").out,
+              HasSubstr("blocking: forwarding: net.ipv4.ip_forward is 0. Remedy: sysctl -w"));
+  const nlohmann::json findings = Json("node show node1")["findings"];
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0]["blocking"], true);
+  EXPECT_EQ(findings[0]["remedy"], "sysctl -w net.ipv4.ip_forward=1");
+  EXPECT_EQ(Json("node list")[1]["findings"].size(), 0U);
+}
+
 TEST_F(NounTest, NodesAreSelectedByTheirLabels) {
   Change([](FakeState& state) {
     (*state.nodes["node1"].mutable_labels())["gpu"] = "h100";

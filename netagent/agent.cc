@@ -218,6 +218,9 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                .node_findings = std::move(edges.health.node_findings),
                .no_certificate = [this] { return EnrollReason(); },
                .say = std::move(edges.health.say)}),
+      findings_({.clock = clock_,
+                 .read = std::move(edges.health.read_findings),
+                 .tell = [this](const auto& findings) { session_.ReportFindings(findings); }}),
       cni_(
           loop_,
           [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
@@ -377,6 +380,7 @@ void Agent::ListParts() {
   parts_.Add({kEvery, [this](absl::Time now) { cni_installer_.Tick(CanServe(), now); },
               [this] { return cni_installer_.NextWake(CanServe()); }});
   parts_.Add(kEvery, health_);
+  parts_.Add(kEvery, findings_);
 }
 
 absl::Status Agent::Start(const std::vector<Event>& events) {
@@ -572,6 +576,7 @@ void Agent::SayHello() {
   greeting.hello.store_token = store_token_.token();
   greeting.demand = adds_.DemandForHello();
   session_.Begin(greeting);
+  findings_.OnSession();
   if (ShapesByPolicy()) shaping_->OnStream();
 }
 

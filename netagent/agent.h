@@ -44,6 +44,7 @@
 #include "netagent/journal/journal.h"
 #include "netagent/links/links.h"
 #include "netagent/nftables/nft_watch.h"
+#include "netagent/node/findings_report.h"
 #include "netagent/node/node_routes.h"
 #include "netagent/node/service_health.h"
 #include "netagent/policy/policy_keeper.h"
@@ -96,9 +97,11 @@ struct TrafficParts {
 // The receivers of readiness and liveness; empty where nobody asks for them.
 struct HealthParts {
   os::Heartbeat* heartbeat = nullptr;  // The loop's sign that it turns.
-  // The two functions below are called on the loop's thread, and must not block.
+  // The functions below are called on the loop's thread, and must not block.
   std::function<std::vector<std::string>()> node_findings = nullptr;  // Those that block pods.
-  std::function<void(std::vector<std::string>)> say = nullptr;        // Told why it is not ready.
+  // All of them, for the server.
+  std::function<std::vector<node_checks::Finding>()> read_findings = nullptr;
+  std::function<void(std::vector<std::string>)> say = nullptr;  // Told why it is not ready.
 };
 
 // Everything runs on the loop's thread except the session's callbacks, which only post to it.
@@ -219,6 +222,7 @@ class Agent {
   Tombstones tombstones_;
   CniInstaller cni_installer_;
   ServiceHealth health_;
+  FindingsReport findings_;
   CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;

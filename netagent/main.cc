@@ -404,6 +404,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
        .health = {
            .heartbeat = &health.heartbeat(0),
            .node_findings = [&node_watch] { return node_watch.Reasons(); },
+           .read_findings = [&node_watch] { return node_watch.findings(); },
            .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }},
        .conntrack = conntrack.get(),
        .cuts = cuts.get()});

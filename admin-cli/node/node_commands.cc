@@ -58,6 +58,17 @@ absl::StatusOr<int> List(Session& session) {
   return Done(printer.Print());
 }
 
+// Returns what the agent's checks find, each with its remedy.
+std::string FindingsOf(const v1::NodeInfo& node) {
+  std::string text;
+  for (const v1::NodeFinding& finding : node.findings()) {
+    text += fmt::format("{}{}{}: {} {}. Remedy: {}", text.empty() ? "" : "; ",
+                        finding.blocking() ? "blocking: " : "", finding.check(), finding.object(),
+                        finding.what(), finding.remedy());
+  }
+  return text;
+}
+
 std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
   return FormatFields(
@@ -88,6 +99,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
          synced ? Tone::kPlain : Tone::kWarning}},
        {"Policy", {fmt::format("version {}", node.policy_version())}},
        {"Policy error", {node.policy_error(), Tone::kBad}},
+       {"Checks", {FindingsOf(node), Tone::kBad}},
        {"NIC", {node.nic_mac()}},
        {"VNet", {node.vnet()}},
        {"Labels", {LabelsOf(node.labels())}}},
@@ -228,7 +240,9 @@ Command NodeCommand() {
       .commands =
           {{.name = "list",
             .summary = "Nodes with their agents and addresses",
-            .description = "SYNCED says whether the agent has what the server last sent it; "
+            .description = "AGENT is blocked where the agent's checks find what keeps pods from "
+                           "working (CHECKS with -o wide; spokectl node show has the remedies). "
+                           "SYNCED says whether the agent has what the server last sent it; "
                            "SHORTAGE why the node has fewer addresses than it should.",
             .examples =
                 {"spokectl node list", "spokectl node list -o wide --watch",

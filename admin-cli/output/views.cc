@@ -1,6 +1,8 @@
 #include "admin-cli/output/views.h"
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_join.h"
 
@@ -23,8 +25,24 @@ Cell StateCell(const std::string& state) {
   return {state};
 }
 
+// Returns whether a check finds what keeps pods from working.
+bool IsBlocked(const v1::NodeInfo& node) {
+  return std::any_of(node.findings().begin(), node.findings().end(),
+                     [](const v1::NodeFinding& finding) { return finding.blocking(); });
+}
+
 Cell AgentCell(const v1::NodeInfo& node) {
-  return node.connected() ? Cell{"connected", Tone::kGood} : Cell{"away", Tone::kBad};
+  if (!node.connected()) return {"away", Tone::kBad};
+  return IsBlocked(node) ? Cell{"blocked", Tone::kBad} : Cell{"connected", Tone::kGood};
+}
+
+// Returns the ids of the checks that find something, each once.
+Cell ChecksCell(const v1::NodeInfo& node) {
+  std::vector<std::string> ids;
+  for (const v1::NodeFinding& finding : node.findings()) {
+    if (ids.empty() || ids.back() != finding.check()) ids.push_back(finding.check());
+  }
+  return {absl::StrJoin(ids, ","), IsBlocked(node) ? Tone::kBad : Tone::kWarning};
 }
 
 }  // namespace
@@ -68,6 +86,14 @@ Json ToJson(const v1::NodeInfo& node) {
           {"cloud_lane", node.cloud_lane()},
           {"cloud_eta", TimeOf(node.cloud_eta_unix_ms())},
           {"cloud_waits_for", node.cloud_waits_for()},
+          {"findings", JsonList(node.findings(),
+                                [](const v1::NodeFinding& finding) {
+                                  return Json{{"check", finding.check()},
+                                              {"blocking", finding.blocking()},
+                                              {"object", finding.object()},
+                                              {"what", finding.what()},
+                                              {"remedy", finding.remedy()}};
+                                })},
           {"agent_version", node.agent_version()},
           {"last_seen", TimeOf(node.last_seen_unix_ms())}};
 }
@@ -143,6 +169,7 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
            {"SEEN", [&](const Node& node) { return Cell{session.AgeOf(node.last_seen_unix_ms())}; },
             true},
            {"VERSION", [](const Node& node) { return Cell{node.agent_version()}; }, true},
+           {"CHECKS", ChecksCell, true},
            {"LABELS", [](const Node& node) { return Cell{LabelsOf(node.labels())}; }, true},
            {"SHORTAGE", [](const Node& node) {
               return Cell{node.shortage(), Tone::kWarning};

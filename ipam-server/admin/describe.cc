@@ -141,6 +141,14 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   info.set_acked_version(session->acked_version);
   info.set_policy_version(session->policy_acked);
   info.set_policy_error(session->policy_error);
+  for (const node_api::NodeFinding& finding : session->findings) {
+    v1::NodeFinding& said = *info.add_findings();
+    said.set_check(finding.check);
+    said.set_blocking(finding.blocking);
+    said.set_object(finding.object);
+    said.set_what(finding.what);
+    said.set_remedy(finding.remedy);
+  }
   info.set_agent_version(session->agent_version);
   info.set_last_seen_unix_ms(absl::ToUnixMillis(session->last_seen));
   return info;

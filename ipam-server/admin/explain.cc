@@ -70,6 +70,19 @@ void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainRespon
   SayCloudProblems(view, record, out);
 }
 
+void SayFindings(const Session& session, v1::ExplainResponse& out) {
+  for (const node_api::NodeFinding& finding : session.findings) {
+    Say(out, "its check {} {}: {} {}. Remedy: {}", finding.check,
+        finding.blocking ? "finds what keeps pods from working" : "warns", finding.object,
+        finding.what, finding.remedy);
+  }
+}
+
+bool IsBlocked(const Session& session) {
+  return std::any_of(session.findings.begin(), session.findings.end(),
+                     [](const node_api::NodeFinding& finding) { return finding.blocking; });
+}
+
 absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std::string& name) {
   const NodeRecord* record = FindByName(view.fleet.ledger, name);
   if (record == nullptr) {
@@ -90,6 +103,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
     if (session->second.acked_version < session->second.desired_version) {
       Say(out, "it has not yet acknowledged its newest addresses");
     }
+    SayFindings(session->second, out);
   }
   SayCounts(*record, out);
   Say(out, "target: {} addresses, {} of them per family for reservations",
@@ -110,6 +124,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
         fmt::format("node {} is draining: it gets no more addresses (spokectl node "
                     "undrain {})",
                     name, name));
+  } else if (session != view.sessions.end() && IsBlocked(session->second)) {
+    out.set_summary(fmt::format("pods do not work on node {}, as its agent's checks find", name));
   } else if (!shortage.empty()) {
     out.set_summary(fmt::format("node {} {}", name, shortage));
   } else if (CountAddresses(*record).attaching > 0 && IsRefused(view, *record)) {

@@ -197,6 +197,9 @@ class FleetLoop {
   void Handle(AskProbeEvent event, Batch& batch);
   void Handle(PolicyTrialEvent event, Batch& batch);
   void Handle(AskTrialEvent event, Batch& batch);
+  void Handle(NodeFindingsEvent event, Batch& batch);
+  void ForgetFindings(const NodeKey& node);
+  void TellBlocked();
   void Handle(const ProblemEvent& event, Batch& /*batch*/) { SetProblem(event.topic, event.text); }
   // Returns the session of that node. Errors: kNotFound, kFailedPrecondition (it is away).
   absl::StatusOr<Session*> SessionToAsk(const std::string& node);
@@ -294,7 +297,9 @@ class FleetLoop {
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.
-  std::set<NodeKey> tell_anew_;       // What was decided of them may be stored, and was not told.
+  std::set<NodeKey> tell_anew_;  // What was decided of them may be stored, and was not told.
+  // The names of connected nodes whose checks find what keeps pods from working.
+  std::set<std::string> blocked_nodes_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
   NodeKey reviewed_;  // The last one; the next review goes on behind it.

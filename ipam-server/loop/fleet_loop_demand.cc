@@ -30,6 +30,7 @@ void FleetLoop::Handle(DemandEvent event, Batch& batch) {
 void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::Status& why) {
   sessions_.erase(node);
   nodes_by_session_.erase(session);
+  ForgetFindings(node);
   state_.fleet.demands.erase(node);
   traces_.Drop(session, why);
   probes_.Drop(session, why);

@@ -76,6 +76,10 @@ struct PolicyTrialEvent {
   SessionId session;
   node_api::PolicyTrialAnswer answer;
 };
+struct NodeFindingsEvent {
+  SessionId session;
+  node_api::NodeFindings findings;
+};
 using InventorySink = std::function<void(const NodeKey&, node_api::Inventory)>;
 // Asks all connected agents to say what they hold.
 struct AskInventoriesEvent {
@@ -94,10 +98,10 @@ struct ListingEvent {
   // Whether a listing would have had the instance, if there were one.
   std::function<bool(const std::string& instance)> covers;
 };
-using AgentEvent =
-    std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,
-                 DemandEvent, AttachTracesEvent, ProbeAnswerEvent, PolicyTrialEvent,
-                 AskInventoriesEvent, ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
+using AgentEvent = std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent,
+                                InventoryEvent, DemandEvent, AttachTracesEvent, ProbeAnswerEvent,
+                                PolicyTrialEvent, NodeFindingsEvent, AskInventoriesEvent,
+                                ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
 // Looks and changes nothing.
 struct QueryEvent {

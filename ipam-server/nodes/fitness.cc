@@ -12,6 +12,7 @@ constexpr std::string_view kStarting = "AgentStarting";
 constexpr std::string_view kNoAddress = "NoAddress";
 constexpr std::string_view kExhausted = "AddressesExhausted";
 constexpr std::string_view kPolicyRefused = "PolicyRefused";
+constexpr std::string_view kBlocked = "NodeCheckFailed";
 constexpr std::string_view kReady = "AgentReady";
 
 }  // namespace
@@ -23,9 +24,16 @@ Fitness Judge(const FitnessFacts* facts) {
   if (!facts->connected) return {.reason = kAway, .no_addresses = no_addresses};
   if (!facts->told) return {.reason = kStarting, .no_addresses = no_addresses};
   if (facts->usable == 0) return {.reason = kNoAddress, .no_addresses = no_addresses};
-  if (no_addresses) return {.ready = true, .reason = kExhausted, .no_addresses = true};
-  if (!facts->policy_error.empty()) return {.ready = true, .reason = kPolicyRefused};
-  return {.ready = true, .reason = kReady};
+  if (!facts->blocked.empty()) {
+    return {.reason = kBlocked, .no_addresses = no_addresses, .may_join = true};
+  }
+  Fitness ready{.ready = true, .reason = kReady, .no_addresses = no_addresses, .may_join = true};
+  if (no_addresses) {
+    ready.reason = kExhausted;
+  } else if (!facts->policy_error.empty()) {
+    ready.reason = kPolicyRefused;
+  }
+  return ready;
 }
 
 std::string MessageOf(const FitnessFacts* facts) {
@@ -34,6 +42,7 @@ std::string MessageOf(const FitnessFacts* facts) {
   if (reason == kDraining) return "The node gives back all of its addresses.";
   if (reason == kAway) return "The agent has no session with the server.";
   if (reason == kStarting) return "The agent has not yet taken the addresses that it was told.";
+  if (reason == kBlocked) return facts->blocked;
   if (reason == kExhausted) return facts->exhausted;
   if (reason == kPolicyRefused) {
     return fmt::format("The agent keeps its last policy: {}", facts->policy_error);

@@ -16,6 +16,8 @@ struct FitnessFacts {
   uint64_t usable = 0;            // Addresses that are attached: available, in use or in cooldown.
   std::string exhausted = {};     // Why the next pod gets no address; empty: it gets one.
   std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
+  // What the agent's checks find that keeps pods from working; empty: nothing.
+  std::string blocked = {};
 
   bool operator==(const FitnessFacts&) const = default;
 };
@@ -32,6 +34,9 @@ struct Fitness {
   std::string_view reason;
   // No pod that starts here would get an address, and none will be there soon.
   bool no_addresses = false;
+  // What is necessary is there, so that a node may join: what its checks find besides could be a
+  // fault of the checks, which must not keep all nodes out.
+  bool may_join = false;
 
   bool operator==(const Fitness&) const = default;
 };

@@ -7,6 +7,7 @@
 #include "ipam-server/ledger/targets.h"
 #include "ipam-server/loop/loop_call.h"
 #include "lib/base/status.h"
+#include "lib/base/utf8.h"
 
 namespace spoke::ipam {
 namespace {
@@ -37,6 +38,18 @@ std::string WhyExhausted(const PoolSet& pools, const GroupState& state) {
                      counts.staying(), family);
 }
 
+// Returns what keeps pods from working, with the remedies; cut, since a condition has a limit.
+std::string WhyBlocked(const std::vector<node_api::NodeFinding>& findings) {
+  constexpr size_t kMaxBytes = 1024;
+  std::string why;
+  for (const node_api::NodeFinding& finding : findings) {
+    if (!finding.blocking) continue;
+    why += fmt::format("{}{}: {} {}. Remedy: {}", why.empty() ? "" : " ", finding.check,
+                       finding.object, finding.what, finding.remedy);
+  }
+  return base::CutText(why, kMaxBytes);
+}
+
 }  // namespace
 
 FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session) {
@@ -44,7 +57,10 @@ FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session
                      .told = session != nullptr && session->acked_version > 0,
                      .leaving = IsLeaving(record),
                      .usable = CountAddresses(record).attached()};
-  if (session != nullptr) facts.policy_error = session->policy_error;
+  if (session != nullptr) {
+    facts.policy_error = session->policy_error;
+    facts.blocked = WhyBlocked(session->findings);
+  }
   if (facts.leaving) return facts;
   for (const GroupState& state : GroupStatesOf(fleet, record)) {
     facts.exhausted = WhyExhausted(fleet.ledger.pools(), state);

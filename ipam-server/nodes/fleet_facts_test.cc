@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
 
 namespace spoke::ipam {
@@ -37,6 +38,46 @@ TEST_F(FleetFactsTest, AnAgentHasAddressesOnceItHasTakenThem) {
   EXPECT_GT(node.usable, 0U);
   EXPECT_EQ(node.exhausted, "");
   EXPECT_EQ(facts.frozen, "");
+}
+
+TEST_F(FleetFactsTest, WhatBlocksANodeIsKnownUntilItIsOverOrTheAgentGoes) {
+  loop_ = NewLoop();
+  Greet(1);
+  AnswerCloud();
+  std::string blocked;
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) {
+      problems = view.problems;
+      const auto session = view.sessions.find(kNode);
+      blocked = FactsOf(view.fleet, *view.fleet.ledger.Find(kNode),
+                        session == view.sessions.end() ? nullptr : &session->second)
+                    .blocked;
+    });
+    Step();
+  };
+  const auto say = [&](bool blocking) {
+    loop_->PostFromAgent(NodeFindingsEvent{1,
+                                           {{{.check = "forwarding",
+                                              .blocking = blocking,
+                                              .object = "net.ipv4.ip_forward",
+                                              .what = "is 0",
+                                              .remedy = "sysctl -w net.ipv4.ip_forward=1"}}}});
+    look();
+  };
+  say(/*blocking=*/true);
+  EXPECT_EQ(blocked,
+            "forwarding: net.ipv4.ip_forward is 0. Remedy: sysctl -w net.ipv4.ip_forward=1");
+  ASSERT_EQ(problems.size(), 1U);
+  EXPECT_THAT(problems[0], testing::HasSubstr("1 node has what keeps pods from working, node1"));
+  say(/*blocking=*/false);
+  EXPECT_EQ(blocked, "") << "a warning keeps no pods away";
+  EXPECT_TRUE(problems.empty());
+  say(/*blocking=*/true);
+  loop_->PostClosed(1);
+  look();
+  EXPECT_EQ(blocked, "");
+  EXPECT_TRUE(problems.empty()) << "it is away, which is said elsewhere";
 }
 
 TEST_F(FleetFactsTest, AnAgentThatIsAwayHasNotBeenTold) {

@@ -26,8 +26,11 @@ kubernetes::Taint TaintOf(std::string_view key) {
 // The change of taints that what is held calls for.
 void PlanTaints(const kubernetes::Node& node, const HeldFitness& held, bool known,
                 NodeWrite& write) {
-  const bool not_ready = node.FindTaint(kNotReadyTaint) != nullptr;
-  if (not_ready && held.ready == true) write.remove.emplace_back(kNotReadyTaint);
+  const kubernetes::Taint* const taint = node.FindTaint(kNotReadyTaint);
+  const bool not_ready = taint != nullptr;
+  // It joins whatever its checks find besides; if that lasts, it gets a taint within the limits.
+  const bool joins = not_ready && !IsOurs(*taint) && !held.latest.ready && held.latest.may_join;
+  if (not_ready && (held.ready == true || joins)) write.remove.emplace_back(kNotReadyTaint);
   // A node that no agent ever spoke for may be none of ours.
   if (!not_ready && held.ready == false && known) write.add.push_back(TaintOf(kNotReadyTaint));
   const bool no_addresses = node.FindTaint(kNoAddressesTaint) != nullptr;

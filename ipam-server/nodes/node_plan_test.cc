@@ -111,6 +111,35 @@ TEST_F(NodePlanTest, SaysWhyANodeDoesNotJoin) {
   EXPECT_EQ(requests_["node-0"], 1U);
 }
 
+TEST_F(NodePlanTest, WhatChecksFindKeepsNoNodeOutAndIsATaintInTime) {
+  FitnessFacts blocked = kFit;
+  blocked.blocked = "forwarding: net.ipv4.ip_forward is 0";
+  AddNodes(1, joining_, blocked);
+  AddNodes(29, {}, kFit);
+  Turn(absl::ZeroDuration());
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U) << "it joins";
+  Turns(295);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  Turns(10);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+  EXPECT_EQ(ReasonOf("node-0"), "False NodeCheckFailed");
+  EXPECT_EQ(nodes_["node-0"].FindCondition(kReadyCondition)->message, blocked.blocked);
+  facts_["node-0"] = kFit;
+  Turns(40);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+  EXPECT_EQ(ReasonOf("node-0"), "True AgentReady");
+}
+
+TEST_F(NodePlanTest, AnAgentsCheckThatIsWrongEverywhereEmptiesNoCluster) {
+  FitnessFacts blocked = kFit;
+  blocked.blocked = "mtu: eth0 is 1400";
+  AddNodes(100, joining_, blocked);
+  Turns(10);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U) << "all join";
+  Turns(1200);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 5U);
+}
+
 TEST_F(NodePlanTest, ANodeWithoutAnAgentIsNotOurs) {
   AddNodes(30, {}, kFit);
   facts_.clear();

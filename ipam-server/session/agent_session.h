@@ -22,13 +22,14 @@ struct Session {
   bool full_due = true;          // The next DesiredState replaces what the agent has.
   uint64_t last_request = 0;     // The id of the last reclaim or inventory request; 0: none yet.
   uint64_t reclaim_pending = 0;  // The id of the one not answered; 0: none.
-  std::vector<ip::Prefix> reclaim_next;  // Addresses to be asked for after it.
-  uint64_t policy_sent = 0;              // The bundle version it has or is being sent.
-  uint64_t policy_acked = 0;             // The version it has in force.
-  std::string policy_error;              // Why it refused `policy_sent`; empty: it has not.
-  bool policy_limited = false;           // `policy_sent` may end only so many connections.
-  bool policy_held = false;              // It was refused since it would end more.
-  node_api::CutCount policy_cut;         // What the last one that it answered ends.
+  std::vector<ip::Prefix> reclaim_next;         // Addresses to be asked for after it.
+  uint64_t policy_sent = 0;                     // The bundle version it has or is being sent.
+  uint64_t policy_acked = 0;                    // The version it has in force.
+  std::string policy_error;                     // Why it refused `policy_sent`; empty: it has not.
+  bool policy_limited = false;                  // `policy_sent` may end only so many connections.
+  bool policy_held = false;                     // It was refused since it would end more.
+  node_api::CutCount policy_cut;                // What the last one that it answered ends.
+  std::vector<node_api::NodeFinding> findings;  // What its checks found last.
   std::string agent_version;
   std::string boot_id;
   std::vector<ip::Address> own_addresses;  // What the node's NIC itself has, as its agent says.

@@ -168,6 +168,9 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   absl::Status Take(node_api::ProbeAnswer answer) {
     return Post(ProbeAnswerEvent{id_, std::move(answer)});
   }
+  absl::Status Take(node_api::NodeFindings findings) {
+    return Post(NodeFindingsEvent{id_, std::move(findings)});
+  }
   // These two change nothing that is stored, so that the loop need not hear of them.
   absl::Status Take(const node_api::TrafficReport& report) {
     edges_.traffic.Take(*gate_.node(), report);

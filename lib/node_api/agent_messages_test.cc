@@ -80,7 +80,13 @@ TEST(AgentMessages, EachComesThroughWhole) {
                    3,
                    {{"internet", "*", units::BitRate(1), units::BitRate(2), units::BitRate(3),
                      units::BitRate(4), 5, 6, 7}}},
-      PolicyTrialAnswer{11, {90, 40}, "why"}};
+      PolicyTrialAnswer{11, {90, 40}, "why"},
+      NodeFindings{{{.check = "forwarding",
+                     .blocking = true,
+                     .object = "net.ipv4.ip_forward",
+                     .what = "is 0",
+                     .remedy = "sysctl -w net.ipv4.ip_forward=1"},
+                    {.check = "mtu"}}}};
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto read = FromWire(ToWire(messages[i]));
     ASSERT_TRUE(read.ok()) << i << ": " << read.status();
@@ -194,6 +200,21 @@ TEST(AgentMessages, AnAgentsAnswersAreCheckedLikeItsHello) {
   results.mutable_results(0)->set_port(443);
   results.mutable_results(0)->set_address("hub");
   EXPECT_FALSE(FromWire(results).ok());
+}
+
+TEST(AgentMessages, OfFindingsTheFirstAreTakenAndTheirTextsCut) {
+  v1::NodeFindings wire;
+  for (int i = 0; i < kMaxFindings + 5; ++i) {
+    v1::NodeFinding& finding = *wire.add_findings();
+    finding.set_check("check" + std::to_string(i));
+    finding.set_what(std::string(kMaxFindingBytes + 1, 'x'));
+  }
+  const auto taken = FromWire(wire);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->findings.size(), static_cast<size_t>(kMaxFindings));
+  EXPECT_LE(taken->findings[0].what.size(), kMaxFindingBytes);
+  wire.mutable_findings(3)->set_check("a check");
+  EXPECT_EQ(FromWire(wire).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(AgentMessages, OfATrafficReportTheFirstPartIsTaken) {

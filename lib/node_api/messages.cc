@@ -26,6 +26,7 @@ struct AgentWriter {
   void operator()(const PolicyTrialAnswer& in) const {
     ToWire(in, *out.mutable_policy_trial_result());
   }
+  void operator()(const NodeFindings& in) const { ToWire(in, *out.mutable_node_findings()); }
 };
 
 struct ServerWriter {
@@ -104,6 +105,8 @@ absl::StatusOr<std::optional<AgentMessage>> FromWire(const v1::AgentMessage& in)
       return Said<AgentMessage>(FromWire(in.budget_report()));
     case v1::AgentMessage::kPolicyTrialResult:
       return Said<AgentMessage>(FromWire(in.policy_trial_result()));
+    case v1::AgentMessage::kNodeFindings:
+      return Said<AgentMessage>(FromWire(in.node_findings()));
     case v1::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }

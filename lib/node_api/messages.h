@@ -11,6 +11,7 @@
 #include "lib/node_api/attach_traces.h"
 #include "lib/node_api/budgets.h"
 #include "lib/node_api/desired.h"
+#include "lib/node_api/node_findings.h"
 #include "lib/node_api/policy.h"
 #include "lib/node_api/probes.h"
 #include "lib/node_api/session.h"
@@ -23,9 +24,10 @@ class ServerMessage;
 
 namespace spoke::node_api {
 
-using AgentMessage = std::variant<Hello, AssignmentReport, DesiredAck, ReclaimAnswer, PolicyAck,
-                                  Inventory, ConflictReport, Demand, AttachTracesAnswer,
-                                  TrafficReport, ProbeAnswer, BudgetReport, PolicyTrialAnswer>;
+using AgentMessage =
+    std::variant<Hello, AssignmentReport, DesiredAck, ReclaimAnswer, PolicyAck, Inventory,
+                 ConflictReport, Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer,
+                 BudgetReport, PolicyTrialAnswer, NodeFindings>;
 
 using ServerMessage = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, PolicyUpdate,
                                    InventoryRequest, Forecast, AttachTracesRequest, ProbeRequest,

@@ -37,8 +37,9 @@ void NodeWatch::Start() {
 void NodeWatch::Run() {
   while (true) {
     Look();
+    const absl::Duration pause = counts().blocking > 0 ? kPauseBlocked : kPause;
     const absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stop_), kPause)) return;
+    if (mutex_.AwaitWithTimeout(absl::Condition(&stop_), pause)) return;
   }
 }
 
@@ -86,6 +87,11 @@ std::vector<std::string> NodeWatch::Reasons() const {
                                   finding.remedy));
   }
   return reasons;
+}
+
+std::vector<Finding> NodeWatch::findings() const {
+  const absl::MutexLock lock(&mutex_);
+  return findings_;
 }
 
 NodeFindingCounts NodeWatch::counts() const {

@@ -1,6 +1,6 @@
-// Watches whether pods still work on the node: does the checks of lib/node_checks, once a minute on
-// a thread of their own, since they read files and tables that may block. They change nothing, and
-// nothing that pods have depends on what they find.
+// Watches whether pods still work on the node: does the checks of lib/node_checks, once a minute or
+// so on a thread of their own, since they read files and tables that may block. They change
+// nothing, and nothing that pods have depends on what they find.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,8 @@ struct NodeFindingCounts {
 class NodeWatch {
  public:
   static constexpr absl::Duration kPause = absl::Minutes(1);
+  // The same while something blocks pods: it may be mended by now.
+  static constexpr absl::Duration kPauseBlocked = absl::Seconds(10);
 
   using Examine = std::function<node_checks::Report()>;
 
@@ -37,7 +39,7 @@ class NodeWatch {
   // Waits for a look that is under way.
   ~NodeWatch();
 
-  // Looks, and then again after each kPause. Call it once.
+  // Looks, and then again after each pause. Call it once.
   void Start();
 
   // Looks now, and logs each finding that is new, and each that is gone: Start()'s thread does.
@@ -47,6 +49,7 @@ class NodeWatch {
   // It is empty before the first look is over: what is not known does not make a node unready.
   std::vector<std::string> Reasons() const;
   NodeFindingCounts counts() const;
+  std::vector<node_checks::Finding> findings() const;
 
  private:
   void Log(const std::vector<node_checks::Finding>& before,

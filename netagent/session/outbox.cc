@@ -60,8 +60,8 @@ bool Outbox::HasItem() const {
 }
 
 bool Outbox::HasNext() const {
-  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || budgets_ || traffic_ ||
-         HasItem();
+  return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || budgets_ || findings_ ||
+         traffic_ || HasItem();
 }
 
 std::optional<node_api::AgentMessage> Outbox::Next() {
@@ -71,6 +71,7 @@ std::optional<node_api::AgentMessage> Outbox::Next() {
   if (demand_) return *std::exchange(demand_, std::nullopt);
   if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
   if (budgets_) return *std::exchange(budgets_, std::nullopt);
+  if (findings_) return *std::exchange(findings_, std::nullopt);
   if (!HasItem()) return *std::exchange(traffic_, std::nullopt);
   Item item = std::move(items_.front());
   items_.pop_front();

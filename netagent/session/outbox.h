@@ -47,6 +47,7 @@ class Outbox {
   void Add(const node_api::PolicyAck& ack) { policy_ack_ = ack; }
   void Add(const node_api::Demand& demand) { demand_ = demand; }
   void Add(const node_api::BudgetReport& report) { budgets_ = report; }
+  void Add(const node_api::NodeFindings& findings) { findings_ = findings; }
   // The report goes last: nobody waits for it.
   void Add(const node_api::TrafficReport& report) { traffic_ = report; }
   void Add(const node_api::ConflictReport& conflict) {
@@ -93,6 +94,7 @@ class Outbox {
   std::optional<node_api::PolicyAck> policy_ack_;
   std::optional<node_api::Demand> demand_;
   std::optional<node_api::BudgetReport> budgets_;
+  std::optional<node_api::NodeFindings> findings_;
   std::optional<node_api::TrafficReport> traffic_;
   std::map<ip::Address, node_api::ConflictReport> conflicts_;
   std::deque<Item> items_;

@@ -93,6 +93,8 @@ class ServerSession final : public ServerLink {
     Say(node_api::ConflictReport{address, other_mac});
   }
   void BeginAnew(std::string_view why) override;
+  // Says what the checks of the node find, in place of what was said before and not sent yet.
+  void ReportFindings(const node_api::NodeFindings& findings) { Say(findings); }
 
  private:
   // The way a stream ended.

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# What an agent's checks of its node find is known to the server: operators see which node is blocked, why,
+# and the remedy; and that it is over once it is mended.
+# usage: node_checks_test.sh DIRECTORY_OF_PROGRAMS
+set -euo pipefail
+# shellcheck source=lab/lab.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
+
+# The ids of what blocks NODE, by the server.
+blocked_by() {
+  lab_spokectl node show "$1" -o json |
+    jq -er '[.findings[] | select(.blocking) | .check] | unique | join(",")'
+}
+is_blocked_by() { [[ $(blocked_by "$1") == "$2" ]]; }
+
+step_all_is_well() {
+  lab_step "Nothing blocks the nodes once they have their network configuration"
+  lab_wait 90 "nodes to be unblocked" "" is_blocked_by node1 ''
+  lab_wait 90 "nodes to be unblocked" "" is_blocked_by node2 ''
+  lab_spokectl status
+  lab_ok "status has no problems"
+}
+
+step_blocked() {
+  lab_step "A firewall on node1 lets nothing be forwarded"
+  lab_node_exec node1 nft -f - <<<'table inet strict {
+    chain forward { type filter hook forward priority 0; policy drop; }
+  }'
+  local finding
+  lab_wait 150 "node1 to be blocked" "$(lab_node_log node1 spoke-netagent)" \
+    is_blocked_by node1 forward-rules
+  finding=$(lab_spokectl node show node1 -o json | jq -r '.findings[0] | "\(.object) \(.what). \(.remedy)"')
+  lab_say "$finding"
+  [[ $finding == *strict*'policy drop'* ]]
+  [[ $(blocked_by node2) == '' ]]
+  lab_show lab_spokectl node list
+  lab_spokectl node list | grep -q '^node1 .* blocked '
+  lab_show lab_spokectl explain node node1
+  if lab_spokectl status >"$LAB_DIR/status"; then
+    lab_error "status has no problems"
+    return 1
+  fi
+  grep -q '1 node has what keeps pods from working, node1' "$LAB_DIR/status"
+  lab_ok "the server says which node, what, and the remedy"
+}
+
+step_mended() {
+  lab_step "The firewall's table is taken away"
+  lab_node_exec node1 nft delete table inet strict
+  lab_wait 60 "node1 to be unblocked" "$(lab_node_log node1 spoke-netagent)" is_blocked_by node1 ''
+  lab_spokectl status
+  lab_ok "it is over"
+}
+
+lab_for_test "${1:-}"
+lab_cluster_up
+step_all_is_well
+step_blocked
+step_mended

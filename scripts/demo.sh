@@ -84,7 +84,7 @@ main() {
 
 Done in $(lab_elapsed) seconds. What you saw:
   - one server that knows every address of the subnet, and had some attached to each node's NIC;
-  - an agent on each node that in_use them to pods, with no call to anyone while a pod starts;
+  - an agent on each node that gives them to pods, with no call to anyone while a pod starts;
   - pods that talk over the plain network: their own addresses on the wire, no overlay, no NAT;
   - a budget for a dataset host that held for both nodes together, while training traffic did not
     notice;

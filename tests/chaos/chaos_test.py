@@ -21,7 +21,7 @@ import time
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [os.path.join(TESTS, "ha")]
 
-from faults import choose, give_disk, take_disks  # noqa: E402
+from faults import Killed, choose, give_disk, take_disks  # noqa: E402
 from ha_lab import Failed, Lab, enter_network, eventually, expect  # noqa: E402
 from runtime import Holders, Runtime  # noqa: E402
 import settled  # noqa: E402
@@ -46,13 +46,20 @@ class Chaos:
             self.under_way.remove(entry)
             entry[0].end()
         if len(self.under_way) < AT_ONCE and self.random.random() < 0.15:
-            fault = choose(self.random, self.lab, [entry[0] for entry in self.under_way])
+            fault = self.next_fault()
             if fault is not None:
                 print(f"{fault}", flush=True)
                 fault.begin()
                 self.counts[type(fault).__name__.lower()] += 1
                 self.under_way.append((fault, now + self.random.uniform(0.3, 6)))
         self.revive()
+
+    def next_fault(self):
+        """Begins with the leader's end, so that each run has a takeover; then anything."""
+        leader = self.lab.leader() if not self.counts else None
+        if leader is not None:
+            return Killed(leader)
+        return choose(self.random, self.lab, [entry[0] for entry in self.under_way])
 
     def revive(self):
         down = {fault.machine for fault, _ in self.under_way if fault.holds_down}

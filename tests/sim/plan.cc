@@ -26,6 +26,8 @@ std::string_view NameOf(Act act) {
       return "reboot";
     case Act::kReplace:
       return "replace";
+    case Act::kForget:
+      return "forget";
     case Act::kCutNode:
       return "cut-node";
     case Act::kCutServer:
@@ -96,6 +98,7 @@ std::vector<Kind> FaultKinds() {
       {Act::kKillAgents, 0.5, 10},
       {Act::kReboot, 2},
       {Act::kReplace, 1},
+      {Act::kForget, 1},
       {Act::kCutNode, 3, 0, absl::Minutes(3)},
       {Act::kCutServer, 1, 0, absl::Minutes(1)},
       {Act::kKillServer, 4, 60},

@@ -18,6 +18,7 @@ enum class Act : uint8_t {
   kKillAgents,    // All at once, as in an upgrade.
   kReboot,        // The machine boots.
   kReplace,       // Another machine comes under the same name.
+  kForget,        // The former ones are deleted at once, and the operator ends their records.
   kCutNode,       // From all servers, for a while.
   kCutServer,     // From all nodes, for a while.
   kKillServer,    // The leader, after `amount` acts of it.

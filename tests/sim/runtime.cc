@@ -51,6 +51,7 @@ void Runtime::Launch() {
   Sandbox& sandbox = sandboxes_[id];
   sandbox.container = fmt::format("{}-{}-{}", edges_.machine.vm_id, boot_, id);
   sandbox.netns = edges_.machine.kernel->NewPodNetns();
+  sandbox.netns_id = netagent::FakeKernel::IdOf(sandbox.netns.get());
   sandbox.attempt = id;
   sandbox.deadline = edges_.machine.clock->Now() + kPluginPatience;
   AddLater(id, edges_.random.Between(absl::ZeroDuration(), absl::Milliseconds(50)));
@@ -107,6 +108,7 @@ void Runtime::OnAdded(uint64_t id, const cni::Response& response) {
   switch (response.outcome) {
     case cni::Response::Outcome::kAttachment:
       sandbox.phase = Phase::kRunning;
+      sandbox.netns = os::UniqueFd();
       sandbox.host_link = response.attachment.host_link;
       edges_.laws.OnServed(edges_.machine, response.attachment.host_link);
       edges_.trace.Say("{} pod {} has {}", edges_.machine.name, sandbox.container,
@@ -134,6 +136,7 @@ void Runtime::Remove(Sandbox& sandbox, uint64_t id) {
     sandbox.client = 0;
   }
   sandbox.phase = Phase::kDeleting;
+  sandbox.netns = os::UniqueFd();
   edges_.laws.OnEnding(edges_.machine, sandbox.host_link);
   After(absl::ZeroDuration(), [this, id] { Del(id); });
 }
@@ -185,8 +188,8 @@ bool Runtime::CallDel(const std::string& container) {
 void Runtime::Finish(uint64_t id) {
   const auto found = sandboxes_.extract(id);
   Sandbox& sandbox = found.mapped();
-  const std::string host_link = edges_.machine.kernel->HostLinkIn(sandbox.netns.get());
-  edges_.machine.kernel->DestroyPodNetns(sandbox.netns.get());
+  const std::string host_link = edges_.machine.kernel->HostLinkIn(sandbox.netns_id);
+  edges_.machine.kernel->DestroyPodNetns(sandbox.netns_id);
   if (!host_link.empty()) edges_.laws.OnUnlink(edges_.machine, host_link);
   if (!sandbox.wanted) return;
   After(edges_.random.Between(absl::Milliseconds(500), absl::Seconds(5)), [this] { Launch(); });
@@ -218,8 +221,14 @@ void Runtime::Restart(uint64_t pods) {
 }
 
 void Runtime::CollectGarbage() {
+  if (DoCollectGarbage()) return;
+  After(edges_.random.Between(absl::Seconds(1), absl::Seconds(10)), [this] { CollectGarbage(); });
+}
+
+// Returns whether the runtime hears that it is done.
+bool Runtime::DoCollectGarbage() {
   Agent* agent = edges_.agent();
-  if (agent == nullptr) return;
+  if (agent == nullptr) return false;
   cni::Request request = RequestOf(cni::Verb::kGc, "");
   request.valid.emplace();
   for (const auto& [id, sandbox] : sandboxes_) {
@@ -228,9 +237,10 @@ void Runtime::CollectGarbage() {
   const uint64_t client = ++last_;
   dels_[client] = false;
   agent->Request(request, os::UniqueFd(), client);
-  dels_.erase(client);
-  edges_.trace.Count("GC");
+  const bool done = dels_.extract(client).mapped();
+  edges_.trace.Count(done ? "GC" : "GC failed");
   edges_.after_call();
+  return done;
 }
 
 void Runtime::OnAgentGone() {

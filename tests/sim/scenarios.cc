@@ -108,6 +108,15 @@ void AddPods(std::vector<Scenario>& all) {
           .Promises("agent died", 15)
           .Promises("plugin lost its agent", 1)
           .Build());
+  all.push_back(Builder("agents-die-and-dels-are-lost", "Calico#13858: half of an ADD is left", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(11, Act::kLoseDels, 0, 0, 240)
+                    .Each({12, 2.5, 240}, Act::kKillAgent, 3)
+                    .Each({13, 3, 240}, Act::kRestartPods, 4)
+                    .Until(absl::Minutes(8))
+                    .Promises("agent died", 20)
+                    .Promises("DEL lost", 5)
+                    .Build());
   all.push_back(Builder("tmpfs-is-full", "ACN#2817: the store of the agent cannot be written", 2)
                     .OnAll(10, Act::kStartPods, 5)
                     .At(30, Act::kJournalFull, 0, 0, 60)
@@ -133,6 +142,16 @@ void AddMachines(std::vector<Scenario>& all) {
                     .Each({120, 10, 200}, Act::kReboot)
                     .Each({62, 10, 240}, Act::kRestartPods, 2)
                     .Promises("machine booted", 8)
+                    .Build());
+  all.push_back(Builder("booted-before-it-could-say", "seeds 33, 602, 714, 738: not reported", 3)
+                    .OnAll(10, Act::kStartPods, 2)
+                    .At(60, Act::kStartPods, 0, 4)
+                    .At(60.08, Act::kReboot, 0)
+                    .At(120, Act::kStartPods, 1, 4)
+                    .At(120.06, Act::kReboot, 1)
+                    .At(180, Act::kStartPods, 2, 4)
+                    .At(180.04, Act::kReboot, 2)
+                    .Promises("machine booted", 3)
                     .Build());
   all.push_back(Builder("replaced-under-its-name", "ACN#4210: the stale state of the VM before", 3)
                     .OnAll(10, Act::kStartPods, 6)
@@ -160,7 +179,73 @@ void AddMachines(std::vector<Scenario>& all) {
                     .Build());
 }
 
+void AddForgotten(std::vector<Scenario>& all) {
+  // The second one with a server that dies in between.
+  for (const bool restarts : {false, true}) {
+    Builder builder(restarts ? "forgotten-and-restarted" : "forgotten-with-its-pods",
+                    "ACN#4210: freed with the VM, used at once", 3);
+    builder.Pool("10.1.0.0/27")
+        .At(10, Act::kStartPods, 0, 12)
+        .At(12, Act::kStartPods, 1, 4)
+        .At(12, Act::kStartPods, 2, 4)
+        .At(50, Act::kStartPods, 1, 9)
+        .At(50, Act::kStartPods, 2, 9)
+        .At(59, Act::kStopPods, 0, 10)
+        .At(60, Act::kReplace, 0)
+        .At(60.5, Act::kForget, 0)
+        .At(250, Act::kStopPods, 1, 11)
+        .At(250, Act::kStopPods, 2, 11)
+        .At(300, Act::kDrain, 1)
+        .At(420, Act::kUndrain, 1)
+        .Until(absl::Minutes(8))
+        .Promises("machine replaced")
+        .Promises("forget");
+    if (restarts) builder.At(61, Act::kKillServer, 0, 1).Promises("server died");
+    all.push_back(builder.Build());
+  }
+  all.push_back(Builder("forgotten-and-wanted", "whereabouts#313: the last address of a pool", 3)
+                    .Pool("10.1.0.0/26")
+                    .At(10, Act::kStartPods, 0, 12)
+                    .At(59, Act::kStopPods, 0, 10)
+                    .At(60, Act::kReplace, 0)
+                    .At(60.5, Act::kForget, 0)
+                    .At(61, Act::kStartPods, 1, 30)
+                    .At(61, Act::kStartPods, 2, 30)
+                    .At(250, Act::kStopPods, 1, 28)
+                    .At(250, Act::kStopPods, 2, 28)
+                    .At(300, Act::kDrain, 1)
+                    .At(420, Act::kUndrain, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("machine replaced")
+                    .Promises("forget")
+                    .Build());
+  Builder listed("listed-as-it-was-before", "AWS#3887: an old listing lacks the new VM", 3);
+  listed.OnAll(10, Act::kStartPods, 2).At(50, Act::kStaleListings, 0, 0, 250);
+  for (const double second : {57, 62, 67}) listed.At(second, Act::kReplace, 1);
+  all.push_back(listed.Each({130, 15, 300}, Act::kRestartPods, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("machine replaced", 3)
+                    .Promises("stale listing", 2)
+                    .Build());
+}
+
 void AddReleases(std::vector<Scenario>& all) {
+  all.push_back(Builder("wanted-again-while-it-goes", "Cilium#13412: used after it is given up", 3)
+                    .OnAll(10, Act::kStartPods, 12)
+                    .OnAll(30, Act::kStopPods, 10)
+                    .At(70, Act::kCloudSlow, 0, 0, 250)
+                    .At(70, Act::kNetworkSlow, 0, 0, 150)
+                    .At(75, Act::kDrain, 0)
+                    .Each({75, 0.2, 90}, Act::kStartPods, 1)
+                    .At(80, Act::kStartPods, 0, 6)
+                    .At(130, Act::kUndrain, 0)
+                    .At(140, Act::kDrain, 1)
+                    .At(142, Act::kStartPods, 1, 8)
+                    .At(180, Act::kUndrain, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("drain", 2)
+                    .Promises("asked to give back", 1)
+                    .Build());
   all.push_back(Builder("a-job-ends", "AWS#2730: everything is given back at once", 14)
                     .OnAll(10, Act::kStartPods, 24)
                     .OnAll(100, Act::kStopPods, 24)
@@ -297,6 +382,7 @@ std::vector<Scenario> AllScenarios() {
   std::vector<Scenario> all;
   AddPods(all);
   AddMachines(all);
+  AddForgotten(all);
   AddReleases(all);
   AddServers(all);
   AddRestores(all);

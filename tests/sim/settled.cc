@@ -31,9 +31,26 @@ void World::CheckPods() {
       laws_.Break(10, fmt::format("{} has {} assignments, and runs {} pods", node->machine.name,
                                   built, runtime.running()));
     }
+    CheckLeftovers(*node);
     if (runtime.running() == runtime.wanted() && runtime.under_way() == 0) continue;
     laws_.Break(10, fmt::format("{} runs {} of {} pods, and {} are under way", node->machine.name,
                                 runtime.running(), runtime.wanted(), runtime.under_way()));
+  }
+}
+
+// No link is there but those of pods that run, and nothing is begun that is not carried on with.
+void World::CheckLeftovers(const Node& node) {
+  const auto links = node.machine.kernel->Read();
+  const size_t count = links.ok() ? links->size() : 0;
+  if (count != node.runtime->running()) {
+    laws_.Break(10, fmt::format("{} has {} links, and runs {} pods", node.machine.name, count,
+                                node.runtime->running()));
+  }
+  if (!node.agent) return;
+  const size_t unfinished = node.agent->attachments().assignments().Unfinished().size();
+  if (unfinished > 0) {
+    laws_.Break(10, fmt::format("{} has {} assignments that were begun and not finished",
+                                node.machine.name, unfinished));
   }
 }
 

@@ -72,6 +72,7 @@ class World final : public StreamEnds {
     std::unique_ptr<Runtime> runtime;
     Alarm alarm;
     std::unique_ptr<Random> random;
+    std::vector<std::string> former;  // The ids of the machines that had its name before.
     bool starting = false;
   };
   struct Host {
@@ -116,10 +117,12 @@ class World final : public StreamEnds {
   void DoAsOperator(const PlannedEvent& event);
   void Change(std::string what,
               std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
+  void ForgetFormer(const Node& node);
   void Restore();
   void For(absl::Duration lasts, double& share, double value);
 
   void CheckPods();
+  void CheckLeftovers(const Node& node);
   void CheckAudit();
 
   const WorldSettings settings_;

@@ -52,6 +52,7 @@ void World::Replace(Node& node) {
   Machine& machine = node.machine;
   if (machine.exists) {
     EndMachine(node);
+    node.former.push_back(machine.vm_id);
     const absl::Duration wait = node.random->Between(absl::ZeroDuration(), absl::Minutes(1));
     schedule_.After(wait, [this, vm = machine.vm_id] { fabric_.RemoveVm(vm); });
     trace_.Count("machine replaced");

@@ -58,6 +58,7 @@ void World::Do(const PlannedEvent& event) {
     case Act::kUndrain:
     case Act::kReserve:
     case Act::kEndReservations:
+    case Act::kForget:
     case Act::kBackup:
     case Act::kRestore:
     case Act::kUnfreeze:
@@ -173,6 +174,8 @@ void World::DoAsOperator(const PlannedEvent& event) {
              }
              return effects;
            });
+  } else if (event.act == Act::kForget) {
+    ForgetFormer(*nodes_[event.target % nodes_.size()]);
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
     trace_.Count("backup");
@@ -184,6 +187,28 @@ void World::DoAsOperator(const PlannedEvent& event) {
              const auto& freeze = state.fleet.breaker.state().freeze;
              if (freeze) laws_.OnPardon(freeze->refused.addresses);
              return ipam::LiftFreeze(state.fleet, now);
+           });
+  }
+}
+
+// The operator deletes the machines that had the node's name before, which the cloud takes off its
+// NICs at once, reads how many addresses their pods used, and ends their records.
+void World::ForgetFormer(const Node& node) {
+  for (const std::string& vm : node.former) {
+    fabric_.RemoveVm(vm);
+    Change("forget",
+           [key = ipam::NodeKey{node.machine.name, vm}](
+               ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+             const ipam::NodeRecord* record = state.fleet.ledger.Find(key);
+             if (record == nullptr) return absl::NotFoundError("it is forgotten");
+             ASSIGN_OR_RETURN(ipam::Forgotten forgotten,
+                              ipam::Forget(state.fleet,
+                                           {.node = key.name,
+                                            .vm_id = key.vm_id,
+                                            .in_use = ipam::CountAddresses(*record).in_use,
+                                            .silent = {{key, record->session_epoch}}},
+                                           now));
+             return std::move(forgotten.effects);
            });
   }
 }

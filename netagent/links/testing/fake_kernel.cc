@@ -213,17 +213,21 @@ os::UniqueFd FakeKernel::NodeNetns() const {
   return os::UniqueFd(::fcntl(node_netns_.get(), F_DUPFD_CLOEXEC, 0));
 }
 
+FakeKernel::NetnsId FakeKernel::IdOf(int netns) { return IdentityOf(netns).value(); }
+
 void FakeKernel::DestroyPodNetns(int pod_netns) {
+  if (const auto netns = IdentityOf(pod_netns)) DestroyPodNetns(*netns);
+}
+
+void FakeKernel::DestroyPodNetns(const NetnsId& netns) {
   absl::MutexLock lock(&mutex_);
-  const auto netns = IdentityOf(pod_netns);
-  if (!netns) return;
   std::vector<std::string> gone;
   for (const auto& [name, link] : links_) {
-    if (link.netns == *netns) gone.push_back(name);
+    if (link.netns == netns) gone.push_back(name);
   }
   for (const std::string& name : gone) DeleteLater(name);
-  std::erase_if(deferred_, [&netns](const auto& entry) { return entry.second.netns == *netns; });
-  pods_.erase(*netns);
+  std::erase_if(deferred_, [&netns](const auto& entry) { return entry.second.netns == netns; });
+  pods_.erase(netns);
 }
 
 void FakeKernel::AddPodLink(int pod_netns, const std::string& name) {
@@ -265,10 +269,10 @@ void FakeKernel::Remove(const std::string& host_link) {
   deferred_.erase(host_link);
 }
 
-std::string FakeKernel::HostLinkIn(int pod_netns) const {
+std::string FakeKernel::HostLinkIn(const NetnsId& netns) const {
   absl::MutexLock lock(&mutex_);
   for (const auto& [name, link] : links_) {
-    if (link.netns == IdentityOf(pod_netns)) return name;
+    if (link.netns == netns) return name;
   }
   return "";
 }

@@ -40,13 +40,20 @@ class FakeKernel final : public Links {
   // Unregisters what was taken down, as KernelLinks::FinishDetaching() does.
   absl::Status FinishDetaching();
 
+  // The device and inode of a descriptor: no two namespaces have the same, not one after the other
+  // either.
+  using NetnsId = std::pair<uint64_t, uint64_t>;
+
   // Makes a pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
   os::UniqueFd NewPodNetns();
+  // Returns how a namespace is known once it is no longer open; it must be.
+  static NetnsId IdOf(int netns);
   // Returns one more descriptor of the node's own namespace.
   os::UniqueFd NodeNetns() const;
   // Ends the namespace, as when a pod's sandbox dies without a DEL: each link in it and its host
   // end go. The descriptor no longer stands for a namespace.
   void DestroyPodNetns(int pod_netns);
+  void DestroyPodNetns(const NetnsId& netns);
   // Puts a link of somebody else's into the pod.
   void AddPodLink(int pod_netns, const std::string& name);
 
@@ -58,7 +65,7 @@ class FakeKernel final : public Links {
     return links_.at(host_link).pod;
   }
   // The host link of the first link in the pod; empty: there is none.
-  std::string HostLinkIn(int pod_netns) const;
+  std::string HostLinkIn(const NetnsId& netns) const;
   // Removes the link for good, and the pod's end with it.
   void Remove(const std::string& host_link);
   // Gives the address a route of somebody else's, in place of ours.
@@ -96,8 +103,6 @@ class FakeKernel final : public Links {
   std::vector<ip::Address> Unreachable() const;
 
  private:
-  // The device and inode of a descriptor.
-  using NetnsId = std::pair<uint64_t, uint64_t>;
   struct Link {
     AttachSpec spec;
     NetnsId netns;

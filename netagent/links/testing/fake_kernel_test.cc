@@ -85,7 +85,7 @@ void FakeWorld::Break(const AttachSpec& spec, int, Part part, const ip::Address&
 }
 
 std::vector<std::string> FakeWorld::Snapshot(int pod_netns) {
-  const std::string link = kernel_.HostLinkIn(pod_netns);
+  const std::string link = kernel_.HostLinkIn(FakeKernel::IdOf(pod_netns));
   const HostSide& host = kernel_.host(link);
   const PodSide& pod = kernel_.pod(link);
   std::vector<std::string> lines = {

@@ -325,6 +325,10 @@ void Ledger::FillPool(PoolEntry& entry, bool is_new) {
   for (const auto& [at, range] : released) pool.Cool(range, at + cooldown_);
 }
 
+void Ledger::RestFree(absl::Time now) {
+  for (PoolEntry& entry : pools_) entry.pool.RestFree(now + cooldown_);
+}
+
 void Ledger::EndCooldowns(absl::Time now) {
   for (PoolEntry& entry : pools_) entry.pool.EndCooldowns(now);
 }

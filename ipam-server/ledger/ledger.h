@@ -97,6 +97,9 @@ class Ledger {
   absl::Status SetPools(const std::vector<PoolSpec>& specs);
   // Ends cooldowns that are over at `now`; of very many at once, a part.
   void EndCooldowns(absl::Time now);
+  // Has all that is free rest for a whole cooldown from `now` on: it may have been in use until a
+  // moment ago, without a record that says so. Not stored.
+  void RestFree(absl::Time now);
   const PoolSet& pools() const { return pools_; }
 
  private:

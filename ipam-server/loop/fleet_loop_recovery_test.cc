@@ -90,6 +90,28 @@ TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpok
   EXPECT_FALSE(cloud_.waiting().empty());
 }
 
+// A node's pods may have had it until the node booted, of which such a store knows nothing.
+TEST_F(LoopRecoveryTest, WhatAnOldStoreTakesForFreeRestsOnceItIsOpen) {
+  GreetWith(1, Ahead(1000));
+  loop_->PostFromAgent(InventoryEvent{1, {.id = 1, .held = {A("10.1.0.77")}}});
+  Step();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "open");
+  const auto state_of = [&](std::string_view address) {
+    AddressPool::State state{};
+    loop_->PostQuery([&](const FleetView& view) {
+      state = view.fleet.ledger.pools().Covering(A(address))->pool.StateOf(A(address));
+    });
+    Step();
+    return state;
+  };
+  EXPECT_EQ(state_of("10.1.0.77"), AddressPool::State::kHeld);
+  EXPECT_EQ(state_of("10.1.0.78"), AddressPool::State::kCooldown);
+  clock_.Advance(settings_.fleet.cooldown + absl::Seconds(1));
+  Step();
+  EXPECT_NE(state_of("10.1.0.78"), AddressPool::State::kCooldown);
+}
+
 TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
   GreetWith(1, Ahead(1000, /*nodes=*/2));
   StartWith("boot-1");

@@ -172,6 +172,9 @@ std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
 Effects EndRecovery(ServerState& state, absl::Time now) {
   const bool recovered = state.recovery.phase() == Recovery::Phase::kRecovering;
   Effects effects = EndHold(state.fleet, state.recovery.spoken(), now);
+  // Nodes have said what they have; but what one had until it booted, a store that is older than
+  // that takes for free.
+  if (recovered) state.fleet.ledger.RestFree(now);
   // What is on NICs was not in doubt, and each look is a call.
   if (!recovered) effects.attach = NodesToAsk(state.fleet);
   state.recovery.Open();

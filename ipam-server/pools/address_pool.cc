@@ -31,6 +31,8 @@ AddressPool::AddressPool(PoolSpec spec) : spec_(std::move(spec)) {
 uint64_t AddressPool::Addresses(uint64_t units) const { return units * unit_size_; }
 
 absl::StatusOr<ip::Prefix> AddressPool::Take(const NodeRecord* owner, absl::Time now) {
+  if (rests_until_ && now < *rests_until_) return absl::ResourceExhaustedError(Describe());
+  rests_until_.reset();
   while (never_used_ < last_unit_) {
     const uint64_t index = never_used_++;
     const auto [it, inserted] = units_.try_emplace(index);
@@ -127,6 +129,7 @@ bool AddressPool::SetQuarantined(const ip::Prefix& unit, bool quarantined) {
 }
 
 void AddressPool::EndCooldowns(absl::Time now) {
+  if (rests_until_ && now >= *rests_until_) rests_until_.reset();
   for (size_t i = 0; i < kMostCooldowns; ++i) {
     if (cooldown_.empty() || cooldown_.front().second > now) return;
     const auto [index, usable_from] = cooldown_.front();
@@ -206,6 +209,7 @@ void AddressPool::Respecify(PoolSpec spec) {
   next.held_ = held_;
   next.cooldown_count_ = cooldown_count_;
   next.quarantined_ = quarantined_;
+  next.rests_until_ = rests_until_;
   *this = std::move(next);
 }
 
@@ -254,15 +258,17 @@ const NodeRecord* AddressPool::OwnerOf(const ip::Address& address) const {
 AddressPool::State AddressPool::StateOf(const ip::Address& address) const {
   if (!UnitOf(address)) return State::kExcluded;
   const auto it = units_.find(IndexOf(address));
-  if (it == units_.end()) return State::kFree;
+  const State free = rests_until_ ? State::kCooldown : State::kFree;
+  if (it == units_.end()) return free;
   if (it->second.owner != nullptr) return State::kHeld;
   if (it->second.quarantined) return State::kQuarantined;
-  return it->second.cooldown ? State::kCooldown : State::kFree;
+  return it->second.cooldown ? State::kCooldown : free;
 }
 
 absl::Time AddressPool::UsableFrom(const ip::Address& address) const {
   const auto it = units_.find(IndexOf(address));
-  return it == units_.end() ? absl::InfinitePast() : it->second.usable_from;
+  const absl::Time own = it == units_.end() ? absl::InfinitePast() : it->second.usable_from;
+  return std::max(own, rests_until_.value_or(own));
 }
 
 uint64_t AddressPool::IndexOf(const ip::Address& address) const {

@@ -66,6 +66,11 @@ class AddressPool {
   // cooldown for what is left of that once the quarantine is lifted.
   bool Cool(const ip::Prefix& unit, absl::Time usable_from);
 
+  // Has all that is free rest until then, as if it had only just been released: Take() hands
+  // nothing out, and it counts as in cooldown. What is released meanwhile has its own cooldown
+  // besides.
+  void RestFree(absl::Time until) { rests_until_ = until; }
+
   // A quarantined unit is not handed out until that is lifted, and its cooldown is over; one that
   // is held stays held, and is unusable once it is released. False, and nothing changes, when
   // nothing had to change.
@@ -107,9 +112,9 @@ class AddressPool {
   uint64_t unit_size() const { return unit_size_; }
   uint64_t usable() const { return Addresses(last_unit_ - first_unit_); }
   uint64_t held() const { return Addresses(held_); }
-  uint64_t cooldown() const { return Addresses(cooldown_count_); }
+  uint64_t cooldown() const { return Addresses(cooldown_count_) + (rests_until_ ? unused() : 0); }
   uint64_t quarantined() const { return Addresses(quarantined_); }  // Quarantined and not held.
-  uint64_t free() const { return usable() - held() - cooldown() - quarantined(); }
+  uint64_t free() const { return rests_until_ ? 0 : unused(); }
 
   // "pool default (10.1.0.0/24): 251 usable, 251 attached, 0 in cooldown, 0 free"
   std::string Describe() const;
@@ -126,6 +131,8 @@ class AddressPool {
   using Queue = std::deque<std::pair<uint64_t, absl::Time>>;
 
   uint64_t Addresses(uint64_t units) const;
+  // What is free, whether it rests or not.
+  uint64_t unused() const { return usable() - held() - Addresses(cooldown_count_) - quarantined(); }
   uint64_t IndexOf(const ip::Address& address) const;
   ip::Prefix UnitAt(uint64_t index) const;
   void Leave(Unit& unit);
@@ -145,6 +152,7 @@ class AddressPool {
   uint64_t held_ = 0;
   uint64_t cooldown_count_ = 0;
   uint64_t quarantined_ = 0;
+  std::optional<absl::Time> rests_until_;  // nullopt: what is free does not rest.
 };
 
 }  // namespace spoke::ipam

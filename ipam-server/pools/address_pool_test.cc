@@ -309,5 +309,41 @@ TEST(AddressPool, AnotherSpecificationChangesNoAddressThatBothHave) {
   }
 }
 
+TEST(AddressPool, WhatIsFreeCanBeMadeToRest) {
+  AddressPool pool({.name = "p", .cidr = ip::Prefix::Parse("10.1.0.0/29").value()});
+  const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  const absl::Time until = now + absl::Seconds(30);
+  const auto held = pool.Take(&kNode, now);
+  ASSERT_TRUE(held.ok());
+  const uint64_t free = pool.free();
+  pool.RestFree(until);
+  EXPECT_EQ(pool.free(), 0U);
+  EXPECT_EQ(pool.cooldown(), free);
+  EXPECT_EQ(pool.held(), 1U);
+  EXPECT_EQ(pool.Take(&kNode, until - absl::Milliseconds(1)).status().code(),
+            absl::StatusCode::kResourceExhausted);
+  const ip::Address other = ip::Advance(held->base(), 1);
+  EXPECT_EQ(pool.StateOf(other), State::kCooldown);
+  EXPECT_EQ(pool.UsableFrom(other), until);
+  EXPECT_EQ(pool.StateOf(held->base()), State::kHeld);
+  // What nodes say they have is held all the same.
+  EXPECT_TRUE(pool.Hold(ip::Prefix::Host(other), &kNode));
+  pool.EndCooldowns(until - absl::Milliseconds(1));
+  EXPECT_EQ(pool.free(), 0U);
+  pool.EndCooldowns(until);
+  EXPECT_EQ(pool.free(), free - 1);
+  EXPECT_EQ(pool.cooldown(), 0U);
+  EXPECT_TRUE(pool.Take(&kNode, until).ok());
+}
+
+TEST(AddressPool, ARestEndsByItsTimeWhenSomethingIsTaken) {
+  AddressPool pool({.name = "p", .cidr = ip::Prefix::Parse("10.1.0.0/29").value()});
+  const absl::Time now = absl::UnixEpoch() + absl::Hours(1);
+  pool.RestFree(now + absl::Seconds(30));
+  EXPECT_FALSE(pool.Take(&kNode, now).ok());
+  EXPECT_TRUE(pool.Take(&kNode, now + absl::Seconds(30)).ok());
+  EXPECT_GT(pool.free(), 0U);
+}
+
 }  // namespace
 }  // namespace spoke::ipam

@@ -13,21 +13,17 @@ blocked_by() {
 }
 is_blocked_by() { [[ $(blocked_by "$1") == "$2" ]]; }
 
-step_all_is_well() {
-  lab_step "Nothing blocks the nodes once they have their network configuration"
-  lab_wait 90 "nodes to be unblocked" "" is_blocked_by node1 ''
-  lab_wait 90 "nodes to be unblocked" "" is_blocked_by node2 ''
-  lab_spokectl status
-  lab_ok "status has no problems"
-}
-
-step_blocked() {
+step_firewall() {
   lab_step "A firewall on node1 lets nothing be forwarded"
   lab_node_exec node1 nft -f - <<<'table inet strict {
     chain forward { type filter hook forward priority 0; policy drop; }
   }'
+}
+
+step_blocked() {
+  lab_step "The server hears of it once it has been so for half a minute"
   local finding
-  lab_wait 150 "node1 to be blocked" "$(lab_node_log node1 spoke-netagent)" \
+  lab_wait 90 "node1 to be blocked" "$(lab_node_log node1 spoke-netagent)" \
     is_blocked_by node1 forward-rules
   finding=$(lab_spokectl node show node1 -o json | jq -r '.findings[0] | "\(.object) \(.what). \(.remedy)"')
   lab_say "$finding"
@@ -49,11 +45,14 @@ step_mended() {
   lab_node_exec node1 nft delete table inet strict
   lab_wait 60 "node1 to be unblocked" "$(lab_node_log node1 spoke-netagent)" is_blocked_by node1 ''
   lab_spokectl status
-  lab_ok "it is over"
+  lab_ok "it is over, and status has no problems"
 }
 
 lab_for_test "${1:-}"
-lab_cluster_up
-step_all_is_well
+step_network
+step_certificates
+step_firewall
+step_server
+step_agents
 step_blocked
 step_mended

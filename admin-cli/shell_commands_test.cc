@@ -48,7 +48,7 @@ TEST_F(CommandTest, EveryVerbHasHelpWithExamplesThatParse) {
     EXPECT_FALSE(command.summary.empty()) << words;
     EXPECT_TRUE(command.run) << words;
   });
-  EXPECT_EQ(verbs, 61);
+  EXPECT_EQ(verbs, 62);
 }
 
 TEST_F(CommandTest, TheFirstScreenHasEachCommandUnderAHeading) {
@@ -77,8 +77,8 @@ TEST_F(CommandTest, WrongWordsAreNamedWithWhatMayHaveBeenMeant) {
     EXPECT_EQ(outcome.out, "") << line;
     return outcome.err;
   };
-  EXPECT_EQ(err("nodes list"),
-            "spokectl: there is no command \"nodes\"; is it node?\nTry: spokectl --help\n");
+  EXPECT_EQ(err("nodez list"),
+            "spokectl: there is no command \"nodez\"; is it node?\nTry: spokectl --help\n");
   EXPECT_THAT(err("node lst"), HasSubstr("node: there is no command \"lst\"; is it list?"));
   EXPECT_THAT(err("ip list --stat assigned"),
               HasSubstr("ip list: there is no option --stat; is it --state?"));

@@ -9,6 +9,9 @@ source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 # This makes a few pods more need more addresses from the server.
 # shellcheck disable=SC2034  # For lab_server_start and lab_agent_start.
 LAB_NODE_ADDRESSES='{min: 4, batch: 4, spare: 0.5, max: 250}'
+# For so long nodes get nothing once a recovery is over.
+# shellcheck disable=SC2034  # For lab_server_start.
+LAB_SERVER_COOLDOWN=5s
 # shellcheck disable=SC2034
 LAB_AGENT_EXTRA='cni_wait: 3s'
 

@@ -28,8 +28,8 @@ using Bindings = std::map<const CLI::App*, Bound>;
 
 // Returns whether hands that know kubectl may write its plural: nodes, pools.
 bool HasPlural(const Command& command) {
-  static const std::set<std::string_view> kNouns = {"node", "pool", "ip", "budget", "context"};
-  return !command.commands.empty() && kNouns.contains(command.name);
+  static const std::set<std::string_view> nouns = {"node", "pool", "ip", "budget", "context"};
+  return !command.commands.empty() && nouns.contains(command.name);
 }
 
 // CLI11 finds which word belongs to what; all judgement about values is ours, so that its words

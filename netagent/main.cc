@@ -357,6 +357,14 @@ daemon::HealthSettings HealthOf(const AgentConfig& config) {
           .longest_silence = kLongestSilence};
 }
 
+// Borrows both.
+HealthParts HealthPartsOf(daemon::ServedHealth& health, const NodeWatch& node_watch) {
+  return {.heartbeat = &health.heartbeat(0),
+          .node_findings = [&node_watch] { return node_watch.Reasons(); },
+          .read_findings = [&node_watch] { return node_watch.findings(); },
+          .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }};
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
@@ -390,24 +398,19 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   node_watch.Start();
 
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
-  Agent agent(
-      config, identity,
-      {.links = *links,
-       .journal = std::move(opened.journal),
-       .clock = *clocks->journal,
-       .unrecorded_use_end =
-           UnrecordedUseEnd(clocks->base, opened.events.empty(), clocks->journal->Now()),
-       .log = log,
-       .loop = std::move(loop),
-       .cloud = CloudPartsOf(config, *nic, in_azure, log),
-       .traffic = traffic.parts,
-       .health = {
-           .heartbeat = &health.heartbeat(0),
-           .node_findings = [&node_watch] { return node_watch.Reasons(); },
-           .read_findings = [&node_watch] { return node_watch.findings(); },
-           .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }},
-       .conntrack = conntrack.get(),
-       .cuts = cuts.get()});
+  Agent agent(config, identity,
+              {.links = *links,
+               .journal = std::move(opened.journal),
+               .clock = *clocks->journal,
+               .unrecorded_use_end =
+                   UnrecordedUseEnd(clocks->base, opened.events.empty(), clocks->journal->Now()),
+               .log = log,
+               .loop = std::move(loop),
+               .cloud = CloudPartsOf(config, *nic, in_azure, log),
+               .traffic = traffic.parts,
+               .health = HealthPartsOf(health, node_watch),
+               .conntrack = conntrack.get(),
+               .cuts = cuts.get()});
   RETURN_IF_ERROR(agent.Start(opened.events));
   NftIptables nft_iptables;
   const auto legacy_programs = FindLegacyPrograms("", &RunProgram);

@@ -78,7 +78,7 @@ class ListPrinter {
       for (const std::string& name : names_) session_.Out(name);
       return absl::OkStatus();
     }
-    if (!session_.is_table()) return session_.PrintValue(Json(std::move(values_)));
+    if (!session_.is_table()) return session_.PrintValue(Json(values_));
     if (rows_.empty()) {
       session_.Note(fmt::format("there are no {}", form_.what));
       return absl::OkStatus();

@@ -190,9 +190,12 @@ absl::Status Attachments::Build(const Assignment& assignment, const AttachSpec& 
       return after;
     }
   }
-  // If this cannot be written either, memory is right and a restart undoes it by the journal.
+  // If this cannot be written now, it is before the next event: a restart undoes it until then.
   const AssignmentReleased released{assignment.key, clock_.Now(), /*unused=*/true};
-  if (!Record(released).ok()) assignments_.Apply(released);
+  if (!Record(released).ok()) {
+    assignments_.Apply(released);
+    unwritten_.emplace_back(released);
+  }
   return built.ok() ? after : built;
 }
 
@@ -377,17 +380,14 @@ absl::Status Attachments::BeginCooldowns(const node_api::DesiredState& desired) 
   const absl::Time now = clock_.Now();
   const absl::Time unrecorded =
       desired.full ? settings_.unrecorded_use_end + settings_.cooldown : absl::InfinitePast();
-  std::set<ip::Address> known;
-  if (unrecorded > now) {
-    for (const ip::Address& address : assignments_.Attached()) known.insert(address);
-  }
+  const std::vector<ip::Address> known = assignments_.Attached();  // Sorted.
   absl::Status status;
   for (const node_api::DesiredConfiguration& added : desired.added) {
     if (added.cooldown <= absl::ZeroDuration() && unrecorded <= now) continue;
     ForEachAddress(added.range, [&](const ip::Address& address) {
       absl::Time until = now + added.cooldown;
-      if (!known.contains(address)) until = std::max(until, unrecorded);
-      // The longer cooldown counts: the server may have another one in its configuration.
+      const bool is_known = !AddressesIn(ip::Prefix::Host(address), known).empty();
+      if (!is_known) until = std::max(until, unrecorded);
       if (!status.ok() || until <= now || assignments_.CooldownEnd(address) >= until) return;
       status = Record(CooldownSet{address, until});
     });
@@ -531,7 +531,11 @@ void Attachments::UndoLeftovers() {
 }
 
 absl::Status Attachments::Record(const Event& event) {
-  if (const absl::Status status = journal_->Append(event); !status.ok()) {
+  unwritten_.push_back(event);
+  for (; !unwritten_.empty(); unwritten_.pop_front()) {
+    const absl::Status status = journal_->Append(unwritten_.front());
+    if (status.ok()) continue;
+    unwritten_.pop_back();
     log_.Error("journal_write_failed", {{"error", status}});
     return absl::UnavailableError(std::string(status.message()));
   }

@@ -1,6 +1,7 @@
 // Brings assignments, journal, kernel and server together: the only writer of each on this node.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -196,7 +197,8 @@ class Attachments {
   std::vector<PoolRule> NextRules(const node_api::DesiredState& desired,
                                   const std::vector<Holding>& listing) const;
   std::vector<ip::Address> ListedAnew(const node_api::DesiredState& desired) const;
-  // Begins the cooldowns that OnDesired() says. Errors: Record()'s.
+  // Begins the cooldowns that OnDesired() says. The longer one counts: the server may have another
+  // in its configuration. Errors: Record()'s.
   absl::Status BeginCooldowns(const node_api::DesiredState& desired);
 
   const Settings settings_;
@@ -207,7 +209,8 @@ class Attachments {
   const std::vector<PodTraffic*> traffic_;
   const std::unique_ptr<Journal> journal_;
   Assignments assignments_;
-  std::vector<Holding> listing_;            // The list that the server last said.
+  std::deque<Event> unwritten_;   // Applied, and not in the journal yet: they precede what follows.
+  std::vector<Holding> listing_;  // The list that the server last said.
   std::vector<node_api::PoolState> pools_;  // The pools that the server last said.
   std::set<ip::Address> agreed_;            // Given up in the present session.
   // The version of Assignments::Attached() that the kernel was last told; nullopt: it was not.

@@ -110,5 +110,20 @@ TEST_F(UnrecordedUseTest, ListedAndNotRestingIsNeverInTheJournal) {
   EXPECT_EQ(replayed.CountByPool()["default"].cooldown, 2U);
 }
 
+// A release that the journal could not take is written before the next event: else a replay would
+// take the next assignment of the address for a mistake, and its pod's use for none.
+TEST_F(UnrecordedUseTest, WhatCouldNotBeWrittenPrecedesWhatFollows) {
+  List({kFirst}, /*full=*/true);
+  kernel_.FailAttach(HostLinkName(kPodA), absl::InternalError("no"));
+  tmpfs_.fail_after = 1;  // The beginning can be written, and the end cannot.
+  EXPECT_FALSE(AddPod(kPodA).ok());
+  EXPECT_EQ(AddPod(kPodB).code(), absl::StatusCode::kUnavailable) << "it is full still";
+  tmpfs_.fail_after = -1;
+  ASSERT_TRUE(AddPod(kPodB).ok());
+  ASSERT_TRUE(attachments_->Del(kPodB).ok());
+  Restart();
+  EXPECT_EQ(attachments_->assignments().CooldownEnd(kFirst), clock_.Now() + settings_.cooldown);
+}
+
 }  // namespace
 }  // namespace spoke::netagent

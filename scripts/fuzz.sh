@@ -69,9 +69,10 @@ show_coverage() {
     objects+=(-object "$directory/bin/$target")
   done
   llvm-profdata-14 merge --sparse -o "$directory/all.profdata" "$directory"/profiles/*.profraw
-  local only=(-instr-profile "$directory/all.profdata" --ignore-filename-regex '(^|/)(build|tests|usr)/')
-  llvm-cov-14 show "${objects[@]}" "${only[@]}" -format=html -output-dir "$directory/report" >/dev/null
-  llvm-cov-14 export --summary-only "${objects[@]}" "${only[@]}" | jq -r --arg here "$PWD/" '
+  # Sources are named as seen from the build's directory.
+  local only=(-instr-profile "$directory/all.profdata" --ignore-filename-regex '(/tests/|/generated/|^/usr/)')
+  llvm-cov-14 show "${objects[@]}" "${only[@]}" "-path-equivalence=$directory/,./" -format=html -output-dir "$directory/report" >/dev/null
+  llvm-cov-14 export --summary-only "${objects[@]}" "${only[@]}" | jq -r --arg here "$directory/" '
     .data[0] | (.files[] | select(.summary.lines.covered > 0)
       | [(.summary.lines.percent | round), .summary.lines.covered, .summary.lines.count,
          (.filename | ltrimstr($here))]),

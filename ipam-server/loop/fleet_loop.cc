@@ -270,8 +270,12 @@ void FleetLoop::TellObjects() {
   edges_.on_objects(state_.objects);
 }
 
-// A machine that has another key now holds nothing under the one before.
-void FleetLoop::TellNodesGone(const Effects& effects) const {
+// A machine that has another key now holds nothing under the one before. What the cloud refused of
+// one that is gone is no problem any more; of another under its name it is told anew.
+void FleetLoop::TellNodesGone(const Effects& effects) {
+  for (const Finding& finding : effects.findings) {
+    if (finding.kind == Finding::Kind::kGone) SetProblem("cloud " + finding.node.name, "");
+  }
   if (!edges_.on_node_gone) return;
   for (const Finding& finding : effects.findings) {
     if (finding.kind == Finding::Kind::kGone) edges_.on_node_gone(finding.node);

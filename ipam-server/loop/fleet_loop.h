@@ -246,7 +246,7 @@ class FleetLoop {
   NicRequest RequestFor(const NodeRecord& record) const;
   void SpreadPolicy();
   void TellObjects();
-  void TellNodesGone(const Effects& effects) const;
+  void TellNodesGone(const Effects& effects);
   void SendPolicy(const NodeKey& node, Session& session);
   void SendPolicyAnew(const NodeKey& node, Session& session);  // Sends it in one of the next turns.
   void Fail(const absl::Status& why, Batch& batch);

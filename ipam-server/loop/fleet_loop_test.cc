@@ -270,6 +270,34 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   EXPECT_THAT(SentTo<node_api::Welcome>(2), ElementsAre(node_api::Welcome{.session_epoch = 2}));
 }
 
+TEST_F(FleetLoopTest, WhatTheCloudRefusedOfAMachineIsNoProblemOnceItIsForgotten) {
+  std::vector<std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  const CloudEvent refused{kNode, absl::NotFoundError("there is no such VM")};
+  loop_->PostFromAgent(refused);
+  look();
+  ASSERT_THAT(problems, ElementsAre(testing::HasSubstr("node node1 fails: there is no such VM")));
+  loop_->PostClosed(1);
+  Step();
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        const NodeRecord* record = state.fleet.ledger.Find(kNode);
+        auto forgotten =
+            Forget(state.fleet, {.node = kNode.name, .silent = {{kNode, record->session_epoch}}},
+                   clock_.Now());
+        if (!forgotten.ok()) return forgotten.status();
+        return std::move(forgotten->effects);
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+}
+
 // A cloud that knows machines by their names would take the other one's NIC for gone.
 TEST_F(FleetLoopTest, NothingIsAskedForAMachineThatAnotherHasReplaced) {
   Greet(1);

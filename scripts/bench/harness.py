@@ -129,7 +129,7 @@ class Bench:
         above = os.path.dirname(self.directory)
         for name in os.listdir(above) if os.path.isdir(above) else ():
             pid = name.rpartition(".")[2]
-            if name.startswith(self.name + ".") and not os.path.exists(f"/proc/{pid}"):
+            if name == f"{self.name}.{pid}" and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
                 shutil.rmtree(os.path.join(above, name))
 
     def demand_disk(self):

@@ -80,7 +80,7 @@ Command CommandTree() {
   };
   add(StatusCommands());
   add(ExplainCommands());
-  add({BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
+  add({DashboardCommand(), BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});

@@ -25,6 +25,7 @@ std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AuthorityCommand();              // authority list|rotate.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
+Command DashboardCommand();              // dashboard.
 Command DoctorCommand();                 // doctor.
 Command AuditLogCommand();               // audit-log.
 Command PolicyHistoryVerb();             // policy history.

@@ -421,7 +421,9 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
   grpc::Status GetTraffic(Context*, const v1::GetTrafficRequest* request,
                           v1::GetTrafficResponse* response) override {
     absl::MutexLock lock(&mutex);
-    *response = state.traffic;
+    const bool nodes =
+        request->by() == v1::GetTrafficRequest::NODE && state.node_traffic.entries_size() > 0;
+    *response = nodes ? state.node_traffic : state.traffic;
     return Begin("GetTraffic", *request);
   }
   grpc::Status GetBudgets(Context*, const v1::GetBudgetsRequest* request,

@@ -39,6 +39,8 @@ struct FakeState {
   v1::WhatIfResponse what_if;
   v1::GetTopResponse top;
   v1::GetTrafficResponse traffic;
+  // What is answered by node, once it has entries; else `traffic` is.
+  v1::GetTrafficResponse node_traffic;
   std::map<std::string, v1::BudgetInfo> budgets;
   std::vector<v1::NodeBudgetInfo> budget_nodes;
   std::vector<v1::VerifyPolicyResponse> verified;

@@ -1,0 +1,119 @@
+#include "admin-cli/dashboard/traffic_history.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "fmt/core.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace spoke::ctl {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+
+constexpr int64_t kStart = 1'700'000'000'000;
+
+TEST(TrafficHistoryTest, OneReadingIsNoRate) {
+  TrafficHistory history;
+  history.Add(kStart, {{{"internet", "web"}, 1000}});
+  EXPECT_THAT(history.Of("internet", 8).times_ms, IsEmpty());
+  EXPECT_THAT(history.Of("internet", 8).lines, IsEmpty());
+}
+
+TEST(TrafficHistoryTest, RatesAreBitsASecondAndAClassIsApart) {
+  TrafficHistory history;
+  history.Add(kStart, {{{"internet", "web"}, 1000}, {{"cluster", "web"}, 0}});
+  history.Add(
+      kStart + 10'000,
+      {{{"internet", "web"}, 11'000}, {{"cluster", "web"}, 20'000}, {{"internet", "new"}, 30'000}});
+  const TrafficCourse course = history.Of("internet", 8);
+  EXPECT_THAT(course.times_ms, ElementsAre(kStart + 10'000));
+  ASSERT_THAT(course.lines, SizeIs(2));
+  EXPECT_EQ(course.lines[0].name, "new");
+  EXPECT_THAT(course.lines[0].bits_per_second, ElementsAre(24'000));
+  EXPECT_EQ(course.lines[1].name, "web");
+  EXPECT_THAT(course.lines[1].bits_per_second, ElementsAre(8'000));
+  EXPECT_THAT(history.Of("all", 8).lines[0].bits_per_second, ElementsAre(24'000));
+  EXPECT_THAT(history.Of("all", 8).lines[1].bits_per_second, ElementsAre(24'000));
+  EXPECT_THAT(history.Classes(), ElementsAre("all", "cluster", "external", "internet"));
+}
+
+TEST(TrafficHistoryTest, ExternalIsTheInternetAndItsGroups) {
+  TrafficHistory history;
+  history.Add(kStart, {});
+  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000},
+                                {{"group:storage", "web"}, 20'000},
+                                {{"hub", "web"}, 40'000}});
+  EXPECT_THAT(history.Of("external", 8).lines[0].bits_per_second, ElementsAre(24'000));
+}
+
+TEST(TrafficHistoryTest, ATotalThatFellDidNotMoveAndANameThatIsGoneHasNone) {
+  TrafficHistory history;
+  history.Add(kStart, {{{"internet", "web"}, 0}, {{"internet", "gone"}, 0}});
+  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}, {{"internet", "gone"}, 1'000}});
+  history.Add(kStart + 20'000, {{{"internet", "web"}, 10}});
+  const TrafficCourse course = history.Of("internet", 8);
+  ASSERT_THAT(course.lines, SizeIs(2));
+  EXPECT_THAT(course.lines[0].bits_per_second, ElementsAre(8'000, 0));
+  EXPECT_THAT(course.lines[1].bits_per_second, ElementsAre(800, 0));
+}
+
+TEST(TrafficHistoryTest, AReadingTooCloseToTheLastIsPassedOver) {
+  TrafficHistory history;
+  history.Add(kStart, {{{"internet", "web"}, 0}});
+  history.Add(kStart + TrafficHistory::kStepMs - 1, {{{"internet", "web"}, 1'000}});
+  EXPECT_THAT(history.Of("internet", 8).times_ms, IsEmpty());
+  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}});
+  EXPECT_THAT(history.Of("internet", 8).lines[0].bits_per_second, ElementsAre(8'000));
+}
+
+TEST(TrafficHistoryTest, AClockSetBackBeginsAnew) {
+  TrafficHistory history;
+  history.Add(kStart, {});
+  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}});
+  history.Add(kStart - 60'000, {{{"internet", "web"}, 20'000}});
+  EXPECT_THAT(history.Of("internet", 8).times_ms, IsEmpty());
+  history.Add(kStart - 50'000, {{{"internet", "web"}, 30'000}});
+  EXPECT_THAT(history.Of("internet", 8).times_ms, ElementsAre(kStart - 50'000));
+}
+
+TEST(TrafficHistoryTest, KeepsAnHourAndTheNamesWithMost) {
+  TrafficHistory history;
+  for (int64_t i = 0; i <= 400; ++i) {
+    ClassTotals totals;
+    for (uint64_t name = 1; name <= 100; ++name) {
+      totals[{"internet", fmt::format("ns{:03}", name)}] = name * static_cast<uint64_t>(i) * 1000;
+    }
+    history.Add(kStart + i * 10'000, totals);
+  }
+  const TrafficCourse course = history.Of("internet", 3);
+  EXPECT_THAT(course.times_ms, SizeIs(361));
+  EXPECT_EQ(course.times_ms.back() - course.times_ms.front(), TrafficHistory::kKeptMs);
+  ASSERT_THAT(course.lines, SizeIs(3));
+  EXPECT_EQ(course.lines[0].name, "ns100");
+  EXPECT_EQ(course.lines[2].name, "ns098");
+  EXPECT_THAT(course.lines[0].bits_per_second, SizeIs(361));
+  EXPECT_THAT(history.Of("internet", 1000).lines, SizeIs(TrafficHistory::kMostNames));
+}
+
+TEST(PresentRatesTest, AreOfTenSecondsOrMore) {
+  PresentRates rates;
+  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
+  rates.Add(kStart, {{"node1", 0}});
+  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
+  rates.Add(kStart + 5'000, {{"node1", 5'000}});
+  rates.Add(kStart + 10'000, {{"node1", 10'000}});
+  rates.Add(kStart + 20'000, {{"node1", 110'000}, {"node2", 10}});
+  // From the tenth second on: what was before does not count any more.
+  EXPECT_THAT(rates.BitsPerSecond(), ElementsAre(Pair("node1", 80'000), Pair("node2", 8)));
+  rates.Add(kStart, {{"node1", 0}});
+  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace spoke::ctl

@@ -22,6 +22,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
          time. Only when asked for: not part of all
+  dashboard  the page of spokectl dashboard in a real browser, with 7,500 simulated nodes; installs Debian's Chromium
+         (120 MB) the first time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
@@ -112,6 +114,7 @@ main() {
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   scripts/setup.sh
+  if [[ $group == dashboard ]]; then scripts/setup.sh --also chromium; fi
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
@@ -124,7 +127,7 @@ main() {
   esac
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi
-  if [[ $group == all ]]; then arguments+=(-LE '^(packages|chaos)$'); else arguments+=(-L "^$group\$"); fi
+  if [[ $group == all ]]; then arguments+=(-LE '^(packages|chaos|dashboard)$'); else arguments+=(-L "^$group\$"); fi
   require_lock_of_e2e
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1

@@ -1,0 +1,214 @@
+#!/usr/bin/env -S python3 -B
+"""The page of spokectl dashboard in Debian's Chromium: SPOKE_BIN=DIRECTORY page_test.py [--pictures DIRECTORY]
+
+Against a made-up server of 7,500 nodes with hostile names: every panel shows, names stay text, keys suffice, the page
+says when the server is away. Against a real server with 7,500 simulated agents (--agents N): the first paint comes
+within a second, and its bytes stay within 300 KiB. --pictures writes a light and a dark picture of the first.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/bench"))
+
+# pylint: disable=wrong-import-position
+from browser import Browser  # noqa: E402
+from fleet import AGENTS, Server, Swarm  # noqa: E402
+from harness import Bench, leave_on_signals, say  # noqa: E402
+
+BIN = os.environ["SPOKE_BIN"]
+HOSTILE = "<img src=x onerror=alert(1)>"
+MOST_PAINT_MS = 1000
+MOST_BYTES = 300 << 10
+PANELS = ("fleet", "pools", "waiting", "nodes", "traffic", "gates", "rollout", "budgets", "events")
+
+
+class Wrong(Exception):
+    """The page is not as it should be."""
+
+
+def expect(what, holds, got=""):
+    if not holds:
+        raise Wrong(f"{what}: {got}")
+    say(f"  ok: {what}")
+
+
+class Dashboard:
+    """A running spokectl dashboard. Use as a context."""
+
+    def __init__(self, socket, interval="1s"):
+        self.process = subprocess.Popen(
+            [os.path.join(BIN, "spokectl"), "--server", f"unix:{socket}", "--timeout", "60", "dashboard",
+             "--interval", interval],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.url = self.process.stdout.readline().strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def cpu_seconds(self):
+        with open(f"/proc/{self.process.pid}/stat", encoding="ascii") as stat:
+            fields = stat.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def first_paint_ms(browser):
+    return browser.run("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+
+
+def bytes_of_page(browser):
+    """The bytes of the page's own files, and of all that was read for the first picture."""
+    files = browser.run("""performance.getEntries().filter((e) => e.entryType === 'resource' || e.entryType === 'navigation')
+        .map((e) => [e.name.includes('/api/'), e.decodedBodySize])""")
+    return sum(size for api, size in files if not api), sum(size for _, size in files)
+
+
+def check_panels(browser):
+    browser.wait("document.documentElement.dataset.ready === 'yes'")
+    for panel in PANELS:
+        text = browser.run(f"document.querySelector('#{panel} .body').textContent")
+        expect(f"panel {panel} shows something", text.strip(), text)
+        error = browser.run(f"document.querySelector('#{panel} .error')?.textContent ?? ''")
+        expect(f"panel {panel} has no error", error == "", error)
+    wide = browser.run("document.documentElement.scrollWidth")
+    expect("nothing is wider than 1280 pixels", wide <= 1280, wide)
+
+
+def check_names(browser):
+    """Names that are HTML are shown as they are, and made nothing of."""
+    text = browser.run("document.querySelector('#events').textContent")
+    expect("a hostile name is shown", HOSTILE in text)
+    expect("no name became an element", browser.run("document.querySelectorAll('img, script:not([src])').length") == 0)
+    browser.wait("document.querySelector('#traffic svg') !== null")
+    expect("a namespace's hostile name is shown", HOSTILE in browser.run("document.querySelector('#traffic').textContent"))
+
+
+def check_keys(browser):
+    """The search and the map by keys alone."""
+    browser.press("/", "/")
+    expect("/ goes to the search", browser.run("document.activeElement.id") == "subject")
+    browser.call("Input.insertText", text="web/frontend-1")
+    browser.press("Enter")
+    browser.wait("document.querySelector('#story .summary') !== null")
+    expect("the story opens", browser.run("document.getElementById('story').open"))
+    summary = browser.run("document.querySelector('#story .summary').textContent")
+    expect("the story has the hostile name as text", HOSTILE in summary, summary)
+    browser.press("Escape")
+    browser.wait("!document.getElementById('story').open")
+    browser.run("document.getElementById('map').focus()")
+    browser.press("ArrowRight")
+    browser.press("ArrowRight")
+    browser.press("ArrowDown")
+    said = browser.run("document.getElementById('readout').textContent")
+    expect("the map is read by keys", "free of" in said, said)
+    browser.press("Enter")
+    browser.wait("document.getElementById('story').open")
+    browser.press("Escape")
+    browser.wait("!document.getElementById('story').open")
+    for measure in ("fitness", "internet", "free"):
+        browser.run(f"document.querySelector('input[value={measure}]').click()")
+        drawn = browser.run("""new Set(new Uint32Array(document.getElementById('map').getContext('2d')
+            .getImageData(0, 0, 1000, 60).data.buffer)).size""")
+        expect(f"the map by {measure} has several colours", drawn > 2, drawn)
+
+
+def ten_viewers(dashboard):
+    """Says what ten who look at the page for half a minute cost; nothing is judged, as this is no released program."""
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), urllib.request.ProxyHandler({}))
+    opener.open(dashboard.url).read()
+    page = dashboard.url.partition("?")[0]
+    before, began = dashboard.cpu_seconds(), time.monotonic()
+    for _ in range(3):
+        for _ in range(10):
+            for name in ("fleet", "pools", "nodes", "traffic", "rollout", "budgets", "events"):
+                opener.open(f"{page}api/{name}").read()
+        time.sleep(max(0, 10 - (time.monotonic() - began) % 10))
+    share = (dashboard.cpu_seconds() - before) / (time.monotonic() - began)
+    say(f"  ten viewers: spokectl takes {100 * share:.2f} % of a core")
+
+
+def check_away(browser, stage):
+    stage.stdin.close()
+    stage.wait(20)
+    browser.wait("!document.getElementById('away').hidden", 30)
+    said = browser.run("document.getElementById('away').textContent")
+    expect("the page says that the server is away", "The server is away." in said and "What is shown is of" in said, said)
+    expect("what was read before is still there", browser.run("document.querySelectorAll('#pools svg').length") == 3)
+
+
+def test_stage(directory, pictures):
+    socket = os.path.join(directory, "stage.sock")
+    stage = subprocess.Popen([os.path.join(BIN, "dashboard_stage"), socket], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+    try:
+        stage.stdout.readline()
+        with Dashboard(socket) as dashboard, Browser(directory) as browser:
+            if pictures:
+                time.sleep(250)  # The plot has 25 readings by then.
+            browser.open(dashboard.url)
+            expect("the token has left the URL", "token" not in browser.run("location.href"))
+            check_panels(browser)
+            check_names(browser)
+            for scheme in ("light", "dark") if pictures else ():
+                browser.scheme(scheme)
+                time.sleep(2)  # The map is drawn anew, and what fades has faded.
+                browser.screenshot(os.path.join(pictures, f"dashboard-{scheme}.png"))
+            check_keys(browser)
+            expect("the browser complains of nothing", not browser.complaints(), browser.complaints())
+            check_away(browser, stage)
+    finally:
+        stage.kill()
+        stage.wait()
+        stage.stdout.close()
+
+
+def test_swarm(bench, directory, agents):
+    server = Server(bench, "dashboard")
+    server.start()
+    swarm = Swarm(bench, server, "steady", agents=agents, seconds=3600)
+    swarm.event("ready")
+    with Dashboard(server.admin, "10s") as dashboard, Browser(directory) as browser:
+        browser.open(dashboard.url)
+        check_panels(browser)
+        paint = first_paint_ms(browser)
+        files, everything = bytes_of_page(browser)
+        say(f"  first paint {paint:.0f} ms, {files} bytes of files, {everything} bytes with all answers")
+        expect(f"{agents} nodes are on the map", f"of {agents:,}" in browser.run("document.querySelector('#fleet').textContent"))
+        expect("the first paint comes in time", paint <= MOST_PAINT_MS, paint)
+        expect("the page's files are small", files <= MOST_BYTES, files)
+        expect("the browser complains of nothing", not browser.complaints(), browser.complaints())
+        ten_viewers(dashboard)
+    bench.stop(swarm.process)
+    server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--agents", type=int, default=AGENTS)
+    parser.add_argument("--pictures", help="where the pictures go")
+    arguments = parser.parse_args()
+    if os.environ.get("SPOKE_IN_NAMESPACE") != "yes":
+        # A browser calls home when it can; here there is only a loopback.
+        os.environ["SPOKE_IN_NAMESPACE"] = "yes"
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"', *sys.argv])
+    leave_on_signals()
+    with Bench("page", True, tempfile.gettempdir()) as bench:
+        for name, run in (("stage", lambda where: test_stage(where, arguments.pictures)),
+                          ("swarm", lambda where: test_swarm(bench, where, arguments.agents))):
+            say(name)
+            with tempfile.TemporaryDirectory(prefix="spoke-page-", ignore_cleanup_errors=True) as directory:
+                run(directory)
+
+
+if __name__ == "__main__":
+    main()

@@ -64,6 +64,7 @@ void ToWire(const ProbeRequest& in, v1::ProbeRequest& out) {
     v1::ProbeRequest::Target& to = *out.add_targets();
     to.set_address(target.address.ToString());
     to.set_port(target.port);
+    to.set_bytes(target.bytes);
   }
 }
 
@@ -75,8 +76,12 @@ absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in) {
   ProbeRequest request{.id = in.id(),
                        .timeout = std::min(absl::Milliseconds(in.timeout_ms()), kMaxProbeTimeout)};
   for (const v1::ProbeRequest::Target& target : in.targets()) {
-    ASSIGN_OR_RETURN(request.targets.emplace_back(),
+    ASSIGN_OR_RETURN(ProbeTarget& to = request.targets.emplace_back(),
                      TargetFromWire(target.address(), target.port()));
+    if (target.bytes() > kMaxProbeBytes) {
+      return absl::InvalidArgumentError(fmt::format("a probe of {} bytes", target.bytes()));
+    }
+    to.bytes = static_cast<uint16_t>(target.bytes());
   }
   return request;
 }

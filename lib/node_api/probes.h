@@ -1,4 +1,4 @@
-// The targets that can be reached from a pod's place on a node, as an operator asks and the agent
+// The targets that can be reached from a node, as an operator or the server asks and the agent
 // answers. Values and their codec. Pure.
 #pragma once
 
@@ -21,6 +21,8 @@ namespace spoke::node_api {
 struct ProbeTarget {
   ip::Address address;
   uint16_t port = 0;  // The TCP port; 0: ICMP echo.
+  // The length of an echo's IP packet in bytes, which may not be fragmented then; 0: the shortest.
+  uint16_t bytes = 0;
 
   bool operator==(const ProbeTarget&) const = default;
 };
@@ -54,15 +56,17 @@ struct ProbeAnswer {
 };
 
 inline constexpr int kMaxProbeTargets = 64;
+inline constexpr uint16_t kMaxProbeBytes = 9216;  // The largest frames that networks carry.
 inline constexpr absl::Duration kMaxProbeTimeout = absl::Seconds(5);
 
 void ToWire(const ProbeRequest& in, v1::ProbeRequest& out);
-// A timeout is kept within kMaxProbeTimeout. Errors: kInvalidArgument (a target that is none, more
-// than kMaxProbeTargets).
+// A timeout is kept within kMaxProbeTimeout. Errors: kInvalidArgument (a target that is none, one
+// of more than kMaxProbeBytes, more than kMaxProbeTargets).
 absl::StatusOr<ProbeRequest> FromWire(const v1::ProbeRequest& in);
 
 void ToWire(const ProbeAnswer& in, v1::ProbeResults& out);
-// Takes the first of more than kMaxProbeTargets results; texts are cut. Errors: kInvalidArgument
+// The length of the packets is not said again. Takes the first of more than kMaxProbeTargets
+// results; texts are cut. Errors: kInvalidArgument
 // (an address or port that is none).
 absl::StatusOr<ProbeAnswer> FromWire(const v1::ProbeResults& in);
 

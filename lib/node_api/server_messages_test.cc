@@ -34,7 +34,8 @@ TEST(ServerMessages, EachComesThroughWhole) {
       InventoryRequest{6},
       Forecast{"pool default is empty", absl::Seconds(12)},
       AttachTracesRequest{7, "ns", "pod", "c0ffee"},
-      ProbeRequest{8, {{A("10.8.0.1"), 443}, {A("fd00::1"), 0}}, absl::Seconds(2)},
+      ProbeRequest{
+          8, {{A("10.8.0.1"), 443}, {A("fd00::1"), 0}, {A("10.0.0.4"), 0, 1500}}, absl::Seconds(2)},
       BudgetGrants{
           9, 10, {{"internet", "vision", units::BitRate(5'000'000'000), 12, absl::Seconds(2)}}},
       EndAssignment{A("10.1.0.5"), 42, "the node is gone"}};
@@ -122,6 +123,10 @@ TEST(ServerMessages, ProbesAreBounded) {
   target.set_address("hub.example");
   EXPECT_FALSE(FromWire(asked).ok());
   target.set_address("fd00::1");
+  target.set_bytes(kMaxProbeBytes + 1);
+  EXPECT_FALSE(FromWire(asked).ok());
+  target.set_bytes(kMaxProbeBytes);
+  EXPECT_TRUE(FromWire(asked).ok());
   for (int i = 0; i < kMaxProbeTargets; ++i) *asked.add_targets() = asked.targets(0);
   EXPECT_FALSE(FromWire(asked).ok()) << "one too many";
 }

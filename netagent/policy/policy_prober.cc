@@ -23,11 +23,15 @@ namespace {
 // The pause between two looks whether to stop.
 constexpr absl::Duration kStopLook = absl::Milliseconds(50);
 
+constexpr size_t kEchoHeader = 8;
+constexpr size_t kIpv4Header = 20;
+constexpr size_t kIpv6Header = 40;
+
 // Returns the checksum of RFC 1071.
-uint16_t Checksum(const std::array<uint8_t, 8>& bytes) {
+uint16_t Checksum(const std::vector<uint8_t>& bytes) {
   uint32_t sum = 0;
   for (size_t i = 0; i < bytes.size(); i += 2) {
-    sum += (uint32_t{bytes[i]} << 8U) | uint32_t{bytes[i + 1]};
+    sum += (uint32_t{bytes[i]} << 8U) | (i + 1 < bytes.size() ? uint32_t{bytes[i + 1]} : 0U);
   }
   while ((sum >> 16U) != 0) sum = (sum & 0xFFFFU) + (sum >> 16U);
   return static_cast<uint16_t>(~sum);
@@ -39,7 +43,8 @@ node_api::ProbeOutcome OutcomeOf(int error) {
       return node_api::ProbeOutcome::kRefused;
     case ETIMEDOUT:
       return node_api::ProbeOutcome::kTimedOut;
-    case EPERM:  // This node's own rules have dropped it.
+    case EPERM:    // This node's own rules have dropped it,
+    case ENOBUFS:  // or its own device has.
     case EACCES:
     case EHOSTUNREACH:
     case ENETUNREACH:
@@ -94,6 +99,7 @@ class Attempt {
     result_.took = absl::Now() - begun_;
     result_.outcome = error == 0 ? node_api::ProbeOutcome::kReached : OutcomeOf(error);
     if (error != 0) result_.detail = std::string(base::MessageOf(base::ErrnoToStatus(error, "")));
+    if (error == ENOBUFS) result_.detail = "dropped by this node's own device";
     if (error == EPERM) result_.detail = "dropped by this node's own rules";
   }
 
@@ -125,9 +131,16 @@ class Attempt {
     const int on = 1;  // Lets a router's refusal be heard.
     ::setsockopt(fd_.get(), v4 ? SOL_IP : SOL_IPV6, v4 ? IP_RECVERR : IPV6_RECVERR, &on,
                  sizeof(on));
+    if (result_.target.bytes != 0) {
+      const int probe = v4 ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE;
+      ::setsockopt(fd_.get(), v4 ? SOL_IP : SOL_IPV6, v4 ? IP_MTU_DISCOVER : IPV6_MTU_DISCOVER,
+                   &probe, sizeof(probe));
+    }
     Connect();
     if (over_) return;
-    std::array<uint8_t, 8> echo = {};
+    const size_t headers = kEchoHeader + (v4 ? kIpv4Header : kIpv6Header);
+    std::vector<uint8_t> echo(kEchoHeader + std::max<size_t>(result_.target.bytes, headers) -
+                              headers);
     echo[0] = v4 ? ICMP_ECHO : ICMP6_ECHO_REQUEST;
     echo[4] = static_cast<uint8_t>(number_ >> 8U);
     echo[5] = static_cast<uint8_t>(number_ & 0xFFU);
@@ -140,10 +153,16 @@ class Attempt {
   }
 
   void ReadEcho() {
+    // The rest of a long one is cut off.
     std::array<uint8_t, 128> packet = {};
     const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got < 0) {
-      if (errno != EAGAIN && errno != EINTR) End(errno);
+      if (errno == EAGAIN || errno == EINTR) return;
+      const int error = errno;
+      End(error);
+      // A router on the way has refused it; the node's own link would have done so when it was
+      // sent.
+      if (error == EMSGSIZE) result_.outcome = node_api::ProbeOutcome::kUnreachable;
       return;
     }
     // The replies of IPv4 come with their header.

@@ -1,6 +1,7 @@
-// Tries what can be reached from this node, for an operator who verifies policy. Probes go from the
-// node's own address: those of pods are not the node's, so that it could not hear what is sent to
-// them; the rules that keep spokes apart are the same for both.
+// Tries what can be reached from this node, for an operator who verifies policy and for the server,
+// which lets nodes probe each other. Probes go from the node's own address: those of pods are not
+// the node's, so that it could not hear what is sent to them; the rules that keep spokes apart are
+// the same for both.
 #pragma once
 
 #include <atomic>
@@ -18,8 +19,9 @@
 namespace spoke::netagent {
 
 // Tries all `targets` at once: a TCP connection, closed as soon as it stands, or an ICMP echo
-// (RFC 792, RFC 4443). Blocks up to `timeout`, less when `stop` becomes true. A result for each
-// target, in order.
+// (RFC 792, RFC 4443). One of a given length may not be fragmented, whatever a router has said of
+// the path before (IP_PMTUDISC_PROBE of ip(7)); one that is longer than the node's own link was not
+// tried. Blocks up to `timeout`, less when `stop` becomes true. A result for each target, in order.
 std::vector<node_api::ProbeResult> ProbeAll(const std::vector<node_api::ProbeTarget>& targets,
                                             absl::Duration timeout, const std::atomic<bool>& stop);
 

@@ -74,11 +74,13 @@ inline constexpr Call<v1::WhatIfRequest, v1::WhatIfResponse> kWhatIf;
 inline constexpr Call<v1::GetTopRequest, v1::GetTopResponse> kGetTop;
 inline constexpr Call<v1::GetTrafficRequest, v1::GetTrafficResponse> kGetTraffic;
 inline constexpr Call<v1::GetBudgetsRequest, v1::GetBudgetsResponse> kGetBudgets;
+inline constexpr Call<v1::GetReachabilityRequest, v1::GetReachabilityResponse> kGetReachability;
 
 inline constexpr Stream<v1::ListNodesRequest, v1::ListNodesResponse> kListNodes;
 inline constexpr Stream<v1::ListAddressesRequest, v1::ListAddressesResponse> kListAddresses;
 inline constexpr Stream<v1::AuditRequest, v1::AuditResponse> kAudit;
 inline constexpr Stream<v1::VerifyPolicyRequest, v1::VerifyPolicyResponse> kVerifyPolicy;
+inline constexpr Stream<v1::CheckNodesRequest, v1::CheckNodesResponse> kCheckNodes;
 inline constexpr Stream<v1::ListEventsRequest, v1::ListEventsResponse> kListEvents;
 inline constexpr Stream<v1::BackupRequest, v1::BackupResponse> kBackup;
 

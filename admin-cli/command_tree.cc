@@ -80,6 +80,7 @@ Command CommandTree() {
   };
   add(StatusCommands());
   add(ExplainCommands());
+  add({ReachabilityCommand(), CheckCommand()});
   add({DashboardCommand(), BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
   add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());

@@ -25,8 +25,10 @@ std::vector<Command> ExplainCommands();  // explain, whatif.
 Command AuthorityCommand();              // authority list|rotate.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
+Command CheckCommand();                  // check.
 Command DashboardCommand();              // dashboard.
 Command DoctorCommand();                 // doctor.
+Command ReachabilityCommand();           // reachability show|node|matrix.
 Command AuditLogCommand();               // audit-log.
 Command PolicyHistoryVerb();             // policy history.
 Command EventsCommand();                 // events.

@@ -274,6 +274,7 @@ absl::StatusOr<ServerConfig> ParseServerConfig(std::string_view text, const std:
   if (root.present() && root.Has("kubernetes")) {
     out.kubernetes = ReadKubernetes(root.Map("kubernetes", Need::kRequired));
   }
+  ReadReachability(root.Map("reachability", Need::kOptional), out.reachability);
   ReadCloud(root, check_directory, out);
   ReadPools(root, out);
   ReadTarget(root, out.policy.target);

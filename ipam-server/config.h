@@ -14,6 +14,7 @@
 #include "ipam-server/history/history.h"
 #include "ipam-server/ledger/fleet_policy.h"
 #include "ipam-server/nodes/node_plan.h"
+#include "ipam-server/nodes/reachability/reachability_settings.h"
 #include "ipam-server/pools/address_pool.h"
 #include "ipam-server/store/etcd/endpoint.h"
 #include "lib/config/variables.h"
@@ -91,6 +92,7 @@ struct ServerConfig {
   // The key under which secrets are sealed in the store; empty: there are none.
   std::string seal_key_file;
   std::optional<KubernetesConfig> kubernetes;  // Absent: nothing is written there.
+  ReachabilitySettings reachability;           // The rounds in which nodes probe each other.
   std::optional<azure::Settings> azure;        // Absent: the static cloud.
   std::string attachments_file;                // The static cloud's; empty: none.
   std::vector<PoolSpec> pools;                 // Others come as policy objects.

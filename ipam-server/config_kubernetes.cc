@@ -22,4 +22,14 @@ KubernetesConfig ReadKubernetes(const config::ConfigMap& map) {
   return out;
 }
 
+void ReadReachability(const config::ConfigMap& map, ReachabilitySettings& out) {
+  map.Duration("interval", &out.interval, Need::kOptional, {absl::ZeroDuration(), absl::Hours(1)});
+  map.Duration("window", &out.window, Need::kOptional, {absl::Seconds(10), absl::Hours(1)});
+  map.Uint32("peers", &out.peers, Need::kOptional, {1, 32});
+  map.String("group_label", &out.group_label, Need::kOptional);
+  if (map.present() && out.window < 3 * out.interval) {
+    map.Error("window", "is shorter than three times the interval, so that little would be known");
+  }
+}
+
 }  // namespace spoke::ipam

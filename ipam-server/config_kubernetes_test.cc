@@ -33,12 +33,27 @@ TEST(KubernetesConfig, EverythingCanBeSaid) {
   EXPECT_EQ(config->kubernetes, want);
 }
 
+TEST(ReachabilityConfig, NodesProbeEachOtherUnlessItIsSwitchedOff) {
+  EXPECT_EQ(Parse("")->reachability, ReachabilitySettings());
+  EXPECT_EQ(Parse("reachability: {interval: 0s}\n")->reachability.interval, absl::ZeroDuration());
+  const auto config =
+      Parse("reachability: {interval: 1m, window: 10m, peers: 8, group_label: rack}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->reachability, (ReachabilitySettings{.interval = absl::Minutes(1),
+                                                        .peers = 8,
+                                                        .window = absl::Minutes(10),
+                                                        .group_label = "rack"}));
+}
+
 TEST(KubernetesConfig, MistakesNameTheirLine) {
   for (const auto& [text, want] : std::map<std::string, std::string>{
            {"kubernetes: {max_tainted_share: 2}\n", "f.yaml:3: kubernetes.max_tainted_share"},
            {"kubernetes: {unfit_after: 1s}\n", "f.yaml:3: kubernetes.unfit_after"},
            {"kubernetes: {max_tainted_a_minute: 0}\n", "f.yaml:3: kubernetes.max_tainted_a_minute"},
-           {"kubernetes: {taint: yes}\n", "f.yaml:3: kubernetes.taint"}}) {
+           {"kubernetes: {taint: yes}\n", "f.yaml:3: kubernetes.taint"},
+           {"reachability: {peers: 0}\n", "f.yaml:3: reachability.peers"},
+           {"reachability: {window: 1s}\n", "f.yaml:3: reachability.window"},
+           {"reachability: {interval: 2m}\n", "reachability.window: is shorter than three"}}) {
     const auto config = Parse(text);
     ASSERT_FALSE(config.ok()) << text;
     EXPECT_THAT(std::string(config.status().message()), testing::HasSubstr(want));

@@ -25,6 +25,7 @@
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/nodes/nodes_job.h"
+#include "ipam-server/nodes/reachability/reachability_job.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/kinds/team.h"
 #include "ipam-server/policy/protected_addresses.h"
@@ -35,6 +36,7 @@
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/node_samples.h"
+#include "ipam-server/telemetry/reachability_samples.h"
 #include "ipam-server/telemetry/refusal_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/base/status_news.h"
@@ -256,7 +258,8 @@ struct Running {
   Cloud& cloud;
   Readiness& readiness;
   Revocations& revocations;
-  NodesJob* nodes;  // nullptr: there is none.
+  NodesJob* nodes;                // nullptr: there is none.
+  ReachabilityJob* reachability;  // nullptr: nodes do not probe each other.
 };
 
 // Tells whether this server surely leads, and if not, what etcd says.
@@ -300,6 +303,7 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   parts.history.Start();
   parts.budgets.Start(parts.streams, parts.events);
   if (parts.nodes != nullptr) parts.nodes->Start();
+  if (parts.reachability != nullptr) parts.reachability->Start();
   const os::UniqueFd signals = edges.signals.Descriptor();
   LeadingWatch leading(edges, parts.readiness, parts.events);
   pollfd signal{.fd = signals.get(), .events = POLLIN, .revents = 0};
@@ -309,7 +313,9 @@ void RunUntilSignal(const Running& parts, const ServerEdges& edges, const Server
   }
   parts.events.Info("server_stopping", {{"signal", edges.signals.Wait()}});
   Shutdown(servers, edges.health);
-  if (parts.nodes != nullptr) parts.nodes->Stop();  // It asks the loop, which still answers.
+  // They ask the loop, which still answers.
+  if (parts.nodes != nullptr) parts.nodes->Stop();
+  if (parts.reachability != nullptr) parts.reachability->Stop();
   parts.loop.Stop();
   loop_thread.join();
   parts.budgets.Stop();
@@ -332,12 +338,13 @@ struct Prepared {
   const telemetry::TextEndpoint* endpoint;
   EventRing& events;
   StandingBoard& board;
+  ReachabilityBoard& reachability;
 };
 
 // Makes the loop and all that speaks to it, and runs until a signal comes.
 absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
-               metrics, server_metrics, endpoint, events, board] = with;
+               metrics, server_metrics, endpoint, events, board, reachability_board] = with;
   Store& store = edges.store;
   const os::SteadyClock& clock = clocks.steady;
   TrafficBook traffic(clock, &server_metrics);
@@ -375,7 +382,12 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   ASSIGN_OR_RETURN(const std::unique_ptr<NodesJob> nodes,
-                   OpenNodesJob(config, {loop, clock, events, board}));
+                   OpenNodesJob(config, {loop, clock, events, board, reachability_board}));
+  std::unique_ptr<ReachabilityJob> reachability;
+  if (config.reachability.interval > absl::ZeroDuration()) {
+    reachability = std::make_unique<ReachabilityJob>(
+        ReachabilityJob::Edges{loop, clock, events, reachability_board});
+  }
   SystemResolver resolver;
   ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
   OperatorLogKeys operator_log(newest);
@@ -391,7 +403,8 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
                               .resolver = resolver,
                               .revocations = revocations,
                               .authority = keys.authority(),
-                              .operator_log = operator_log});
+                              .operator_log = operator_log,
+                              .reachability = reachability_board});
   AdminGate gate(base::kVersion, admin_service,
                  {.revocations = revocations, .clock = clocks.time_of_day, .log = events});
   ASSIGN_OR_RETURN(const Servers servers, StartServers(config, gate, node_service, events));
@@ -400,9 +413,9 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   if (keys.enrollment != nullptr) RETURN_IF_ERROR(keys.enrollment->Serve());
   AddRefusals(servers, keys.enrollment.get(), endpoint, metrics);
   SayStarted(config, store.Describe(), cloud->Describe(), events);
-  RunUntilSignal(
-      {loop, audit, history, budgets, streams, events, *cloud, readiness, revocations, nodes.get()},
-      edges, servers);
+  RunUntilSignal({loop, audit, history, budgets, streams, events, *cloud, readiness, revocations,
+                  nodes.get(), reachability.get()},
+                 edges, servers);
   return absl::OkStatus();
 }
 
@@ -440,11 +453,13 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   // It stands before what reads it at a scrape.
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   StandingBoard board;
+  ReachabilityBoard reachability(config.reachability);
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
   if (config.kubernetes) {
     metrics.AddSource([&board] { return KubernetesSamples(board.Get()); });
   }
+  metrics.AddSource([&reachability] { return ReachabilitySamples(reachability.Get().get()); });
   AddLeadership(config, edges.margin, metrics);
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
@@ -465,7 +480,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .server_metrics = server_metrics,
                   .endpoint = endpoint.get(),
                   .events = events,
-                  .board = board},
+                  .board = board,
+                  .reachability = reachability},
                  std::move(loaded));
 }
 

@@ -449,6 +449,18 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     for (const v1::VerifyPolicyResponse& answer : state.verified) writer->Write(answer);
     return Begin("VerifyPolicy", *request);
   }
+  grpc::Status GetReachability(Context*, const v1::GetReachabilityRequest* request,
+                               v1::GetReachabilityResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.reachability;
+    return Begin("GetReachability", *request);
+  }
+  grpc::Status CheckNodes(Context*, const v1::CheckNodesRequest* request,
+                          grpc::ServerWriter<v1::CheckNodesResponse>* writer) override {
+    absl::MutexLock lock(&mutex);
+    for (const v1::CheckNodesResponse& message : state.check) writer->Write(message);
+    return Begin("CheckNodes", *request);
+  }
   grpc::Status GetTop(Context*, const v1::GetTopRequest* request,
                       v1::GetTopResponse* response) override {
     absl::MutexLock lock(&mutex);

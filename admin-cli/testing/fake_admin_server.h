@@ -41,6 +41,8 @@ struct FakeState {
   v1::GetTrafficResponse traffic;
   // What is answered by node, once it has entries; else `traffic` is.
   v1::GetTrafficResponse node_traffic;
+  v1::GetReachabilityResponse reachability;
+  std::vector<v1::CheckNodesResponse> check;  // What a check of nodes answers, one by one.
   std::map<std::string, v1::BudgetInfo> budgets;
   std::vector<v1::NodeBudgetInfo> budget_nodes;
   std::vector<v1::VerifyPolicyResponse> verified;

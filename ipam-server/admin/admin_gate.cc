@@ -100,6 +100,8 @@ AdminGate::AdminGate(std::string version, AdminService& behind, const Edges& edg
   Serve("GetTraffic", &AdminService::GetTraffic);
   Serve("GetBudgets", &AdminService::GetBudgets);
   Serve("VerifyPolicy", &AdminService::VerifyPolicy);
+  Serve("GetReachability", &AdminService::GetReachability);
+  Serve("CheckNodes", &AdminService::CheckNodes);
   Serve("ListEvents", &AdminService::ListEvents);
   Serve("Backup", &AdminService::Backup);
 }

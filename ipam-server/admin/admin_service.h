@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "ipam-server/admin/node_check.h"
 #include "ipam-server/audit/audit_job.h"
 #include "ipam-server/authority/cluster_authority.h"
 #include "ipam-server/budget/budget_keeper.h"
@@ -19,6 +20,7 @@
 #include "ipam-server/loop/event_ring.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/nodes/reachability/reachability_board.h"
 #include "ipam-server/operators/operator_log.h"
 #include "ipam-server/revocation/revocations.h"
 #include "ipam-server/store/store.h"
@@ -33,7 +35,8 @@ namespace spoke::ipam {
 // AdminGate serves these calls (admin_gate.h).
 //
 // admin_service.cc has the calls that look, admin_changes.cc those that change something,
-// admin_identity.cc those about certificates, and admin_streams.cc those that go on for a while.
+// admin_identity.cc those about certificates, admin_reachability.cc those about the network between
+// nodes, and admin_streams.cc those that go on for a while.
 class AdminService final {
  public:
   struct About {
@@ -55,6 +58,7 @@ class AdminService final {
     Revocations& revocations;
     ClusterAuthority* authority;  // nullptr: this server gives out no certificates.
     OperatorLogKeys& operator_log;
+    const ReachabilityBoard& reachability;
   };
   // Borrows the edges. `settings`: those of the loop. `store_path`: the store's file, beside which
   // backups lie on their way to the operator.
@@ -152,6 +156,10 @@ class AdminService final {
                      Writer<v1::AuditResponse>& writer);
   absl::Status VerifyPolicy(const Context& context, const v1::VerifyPolicyRequest& request,
                             Writer<v1::VerifyPolicyResponse>& writer);
+  absl::Status GetReachability(const Context& context, const v1::GetReachabilityRequest& request,
+                               v1::GetReachabilityResponse& response);
+  absl::Status CheckNodes(const Context& context, const v1::CheckNodesRequest& request,
+                          Writer<v1::CheckNodesResponse>& writer);
   absl::Status ListEvents(const Context& context, const v1::ListEventsRequest& request,
                           Writer<v1::ListEventsResponse>& writer);
   absl::Status Backup(const Context& context, const v1::BackupRequest& request,
@@ -184,6 +192,8 @@ class AdminService final {
   absl::Status Describe(const Context& context, const ip::Address& address,
                         v1::AddressInfo& response);
   absl::Status Describe(const Context& context, const std::string& node, v1::NodeInfo& response);
+  absl::Status CollectNodes(const Context& context, const v1::CheckNodesRequest& request,
+                            CheckedNodes& nodes);
   // Judges `plan` against the present state; with `commit`, puts it into force.
   using PlanObjects =
       std::function<absl::StatusOr<ApplyPlan>(const ObjectSet&, const PolicyWorld&)>;

@@ -149,8 +149,11 @@ absl::Status AdminService::VerifyPolicy(const Context& context,
       .method = "VerifyPolicy",
       .what = fmt::format("{} nodes try {} targets", nodes.size(), plan->targets.size())};
   RETURN_IF_ERROR(RecordCall(context, summary));
-  const node_api::ProbeRequest probes{.targets = plan->targets, .timeout = plan->timeout};
-  AskProbes(edges_.loop, std::set<std::string>(nodes.begin(), nodes.end()), probes,
+  std::map<std::string, node_api::ProbeRequest> probes;
+  for (const std::string& node : nodes) {
+    probes[node] = {.targets = plan->targets, .timeout = plan->timeout};
+  }
+  AskProbes(edges_.loop, probes,
             [&](const std::string& node, const absl::StatusOr<node_api::ProbeAnswer>& answer) {
               if (!context.IsCancelled()) writer.Write(DescribeProbes(node, *plan, answer));
             });

@@ -33,6 +33,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                     .agent_version = event.hello.node.agent_version,
                     .boot_id = event.hello.node.boot_id,
                     .own_addresses = event.hello.nic.addresses,
+                    .nic_mtu = event.hello.nic.mtu,
                     .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
   batch.effects.desired.insert(key);

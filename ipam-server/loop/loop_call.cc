@@ -174,16 +174,21 @@ void AskEach(std::set<std::string> nodes, const Post& post, absl::Duration patie
 
 }  // namespace
 
-void AskProbes(FleetLoop& loop, const std::set<std::string>& nodes,
-               const node_api::ProbeRequest& request,
+void AskProbes(FleetLoop& loop, const std::map<std::string, node_api::ProbeRequest>& requests,
                const std::function<void(const std::string& node,
                                         const absl::StatusOr<node_api::ProbeAnswer>&)>& take) {
+  std::set<std::string> nodes;
+  absl::Duration longest;
+  for (const auto& [node, request] : requests) {
+    nodes.insert(node);
+    longest = std::max(longest, request.timeout);
+  }
   AskEach<node_api::ProbeAnswer>(
       nodes,
       [&](const std::string& node, ProbeDone done) {
-        loop.PostAskProbe(node, request, std::move(done));
+        loop.PostAskProbe(node, requests.at(node), std::move(done));
       },
-      2 * request.timeout + kTracePatience, kLacksProbes, take);
+      2 * longest + kTracePatience, kLacksProbes, take);
 }
 
 void AskTrials(

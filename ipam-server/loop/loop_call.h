@@ -48,11 +48,10 @@ std::map<std::string, absl::StatusOr<node_api::AttachTracesAnswer>> AskTraces(
     FleetLoop& loop, absl::Duration patience, const std::set<std::string>& nodes,
     const std::string& pod_namespace, const std::string& pod_name);
 
-// Asks the agents of all `nodes` at once what they can reach, and calls `take` with each answer as
-// it comes, on the caller's thread; errors: as FleetLoop::PostAskProbe(). Returns when all have
-// answered or were given up, which the loop does in time.
-void AskProbes(FleetLoop& loop, const std::set<std::string>& nodes,
-               const node_api::ProbeRequest& request,
+// Asks the agents of all nodes of `requests` at once what they can reach, and calls `take` with
+// each answer as it comes, on the caller's thread; errors: as FleetLoop::PostAskProbe(). Returns
+// when all have answered or were given up, which the loop does in time.
+void AskProbes(FleetLoop& loop, const std::map<std::string, node_api::ProbeRequest>& requests,
                const std::function<void(const std::string& node,
                                         const absl::StatusOr<node_api::ProbeAnswer>&)>& take);
 

@@ -1,4 +1,5 @@
-// Operators' questions to agents, until they are answered or given up.
+// Questions to agents, of operators and of the server's other threads, until they are answered or
+// given up.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ inline absl::Status NoAnswerFrom(const std::string& node, std::string_view lacks
 template <typename Answer>
 class PendingAnswers {
  public:
-  // The most questions; beyond it, operators are refused.
-  static constexpr size_t kMost = 256;
+  // The most questions; beyond it, who asks is refused.
+  static constexpr size_t kMost = 4096;
   using Done = std::function<void(absl::StatusOr<Answer>)>;
 
   explicit PendingAnswers(std::string lacks) : lacks_(std::move(lacks)) {}

@@ -18,6 +18,8 @@ struct FitnessFacts {
   std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
   // What the agent's checks find that keeps pods from working; empty: nothing.
   std::string blocked = {};
+  // What is wrong with its network by the probes of nodes; empty: nothing that is known.
+  std::string loses = {};
 
   bool operator==(const FitnessFacts&) const = default;
 };

@@ -69,6 +69,13 @@ FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session
   return facts;
 }
 
+void AddSuspicions(const Reachability& reachability, FleetFacts& facts) {
+  for (const NodeReach& node : reachability.nodes) {
+    const auto of = facts.nodes.find(node.node.name);
+    if (of != facts.nodes.end()) of->second.loses = node.suspicion;
+  }
+}
+
 absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience) {
   FleetFacts facts;
   RETURN_IF_ERROR(

@@ -5,11 +5,15 @@
 #include "absl/time/time.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/nodes/fitness.h"
+#include "ipam-server/nodes/reachability/reachability.h"
 
 namespace spoke::ipam {
 
 // For any thread but the loop's own. Errors: as AskLoop().
 absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience);
+
+// Adds what is suspected of the networks of nodes.
+void AddSuspicions(const Reachability& reachability, FleetFacts& facts);
 
 // Returns the facts of one node. `session`: nullptr when its agent is away.
 FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session);

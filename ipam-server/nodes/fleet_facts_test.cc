@@ -162,5 +162,21 @@ TEST_F(FactsOfTest, ANodeThatDrainsLacksNothing) {
   EXPECT_EQ(Facts().exhausted, "");
 }
 
+TEST(AddSuspicions, GoToTheNodesThatAreThere) {
+  FleetFacts facts;
+  facts.nodes["node1"] = {.connected = true};
+  facts.nodes["node2"] = {.connected = true};
+  Reachability reachability;
+  reachability.nodes = {{.node = {.name = "gone"}, .suspicion = "it loses"},
+                        {.node = {.name = "node1"}},
+                        {.node = {.name = "node2"}, .suspicion = "18 of 90 were lost"}};
+  AddSuspicions(reachability, facts);
+  EXPECT_EQ(facts.nodes.size(), 2U);
+  EXPECT_EQ(facts.nodes["node1"].loses, "");
+  EXPECT_EQ(facts.nodes["node2"].loses, "18 of 90 were lost");
+  EXPECT_EQ(Judge(&facts.nodes["node2"]).reason, "PacketsLost");
+  EXPECT_EQ(MessageOf(&facts.nodes["node2"]), "18 of 90 were lost.");
+}
+
 }  // namespace
 }  // namespace spoke::ipam

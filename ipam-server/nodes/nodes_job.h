@@ -6,6 +6,7 @@
 
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/nodes/node_sync.h"
+#include "ipam-server/nodes/reachability/reachability_board.h"
 #include "lib/http/curl_transport.h"
 #include "lib/kubernetes/api.h"
 #include "lib/kubernetes/node_client.h"
@@ -21,6 +22,7 @@ class NodesJob {
     const os::Clock& clock;
     telemetry::Log& log;
     StandingBoard& board;
+    const ReachabilityBoard& reachability;
   };
 
   // Borrows the edges; `access`: how the API server is reached, in whose name.

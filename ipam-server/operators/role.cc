@@ -56,6 +56,8 @@ constexpr std::array kLeastRoles = std::to_array<std::pair<std::string_view, Rol
     {"GetTraffic", kViewer},
     {"GetBudgets", kViewer},
     {"VerifyPolicy", kOperator},
+    {"GetReachability", kViewer},
+    {"CheckNodes", kOperator},
     {"ListEvents", kViewer},
     {"Backup", kAdmin},
 });

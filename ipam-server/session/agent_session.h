@@ -33,6 +33,7 @@ struct Session {
   std::string agent_version;
   std::string boot_id;
   std::vector<ip::Address> own_addresses;  // What the node's NIC itself has, as its agent says.
+  uint32_t nic_mtu = 0;                    // That of the NIC in bytes, as its agent says.
   absl::Time last_seen;
 
   // --- While pods wait there. ---

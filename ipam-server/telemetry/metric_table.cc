@@ -4,6 +4,7 @@
 #include "ipam-server/audit/audit.h"
 #include "ipam-server/telemetry/budget_samples.h"
 #include "ipam-server/telemetry/node_samples.h"
+#include "ipam-server/telemetry/reachability_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 
@@ -176,7 +177,7 @@ std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
                     BudgetMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
-                    telemetry::ProcessMetricSpecs()}) {
+                    ReachabilityMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

@@ -126,12 +126,13 @@ class ServicesTest : public testing::Test {
                       .budgets = budgets_,
                       .revocations = *revocations_}};
   AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
+  ReachabilityBoard reachability_{ReachabilitySettings{}};
   OperatorLogKeys operator_log_{OperatorLogKeys::Newest(store_).value()};
   AdminService admin_{settings_,
                       {.version = "test", .store = "memory", .cloud = "fake"},
                       dir_.File("store.db"),
                       {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
-                       resolver_, *revocations_, nullptr, operator_log_}};
+                       resolver_, *revocations_, nullptr, operator_log_, reachability_}};
   AdminGate admin_gate_{
       "test", admin_, {.revocations = *revocations_, .clock = clock_, .log = log_}};
   std::unique_ptr<grpc::Server> server_;

@@ -279,12 +279,13 @@ class Fleet final : public LargeFleet {
   const std::unique_ptr<ipam::Revocations> revocations_ =
       ipam::Revocations::Open(store_, clock_, [](uint64_t, const absl::Status&) {}).value();
   ipam::AuditJob audit_{{.period = absl::ZeroDuration()}, {loop_, cloud_, clock_, events_}};
+  ipam::ReachabilityBoard reachability_{ipam::ReachabilitySettings{}};
   ipam::OperatorLogKeys operator_log_{ipam::OperatorLogKey()};
   ipam::AdminService admin_{Settings(),
                             {.version = "bench", .store = "sqlite", .cloud = "played"},
                             database_,
                             {loop_, store_, audit_, events_, clock_, clock_, traffic_, budgets_,
-                             resolver_, *revocations_, nullptr, operator_log_}};
+                             resolver_, *revocations_, nullptr, operator_log_, reachability_}};
   ipam::AdminGate admin_gate_{
       "bench", admin_, {.revocations = *revocations_, .clock = clock_, .log = log_}};
   std::unique_ptr<grpc::Server> server_;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Spoke in five minutes: a cloud network, an IPAM server, two nodes with a real container runtime,
+# Spoke in five minutes: a cloud network, an IPAM server, three nodes with a real container runtime,
 # and six pods with addresses of the network itself, all on this machine and gone afterwards.
 set -euo pipefail
 
@@ -10,7 +10,8 @@ usage: scripts/demo.sh [--cloud azure|static]
 Builds Spoke, then shows it at work: the server has a simulated Azure put addresses of the network on
 the NICs of two scale-set instances, pods get them through CNI, and reach each other untranslated.
 With --cloud static there is no cloud API: the network delivers addresses to the node we say. Then a
-budget bounds what all nodes together download from a host outside.
+budget bounds what all nodes together download from a host outside, and the server finds the node whose
+NIC loses packets.
 Everything runs in namespaces of its own: the network, files and settings of this machine stay as
 they are. Needs root. Takes about a minute, once Spoke is built.
 
@@ -49,13 +50,15 @@ main() {
   source tests/e2e/lab/lab.sh
   lab_init "${LAB_IN:-}"
   # shellcheck disable=SC2034  # For lab_step.
-  LAB_STEPS=13
+  LAB_STEPS=15
   if [[ $cloud == azure ]]; then
     # shellcheck disable=SC2034
-    LAB_STEPS=15
+    LAB_STEPS=17
     lab_use_azure
   fi
   lab_use_internet
+  lab_use_third_node
+  lab_use_quick_reachability
   step_network
   step_certificates
   if [[ $cloud == azure ]]; then step_cloud; fi
@@ -68,6 +71,8 @@ main() {
   step_dataset_host
   step_budget
   if [[ $cloud == azure ]]; then step_azure_calls; fi
+  step_lossy_nic node3
+  step_mended_nic node3
   step_delete
   step_no_traces
 

@@ -20,6 +20,7 @@ LAB_POOL='{name: default, cidr: 10.20.64.0/24}'
 LAB_NODE_ADDRESSES='{min: 8, batch: 8, spare: 0.5, max: 250}'
 LAB_COOLDOWN=2s
 LAB_SERVER_COOLDOWN=30s
+LAB_SERVER_EXTRA=    # More lines of the server's configuration.
 LAB_STORE=/var/lib/spoke/ipam.db  # On the server's machine.
 LAB_STORE_CONFIG=                # Where it is, as the configuration says it; empty: in LAB_STORE.
 LAB_AGENT_EXTRA=     # More lines of the agent's configuration.
@@ -145,6 +146,7 @@ pools:
   - $LAB_POOL
 node_addresses: $LAB_NODE_ADDRESSES
 cooldown: $LAB_SERVER_COOLDOWN
+$LAB_SERVER_EXTRA
 CONFIG
   lab_node_spawn "$LAB_CONTROL" spoke-ipam-server "$program" \
     --config /etc/spoke/ipam-server.yaml || return 1

@@ -94,9 +94,10 @@ lab_capture_start() {
 # lab_capture_stop NODE: ends it. lab_capture_requests reads what was recorded.
 lab_capture_stop() { lab_node_kill "$LAB_FABRIC" "capture-$1" INT; }
 
-# lab_capture_requests NODE: "source destination" of each echo request that was seen, once each.
+# lab_capture_requests NODE: "source destination" of each echo request of ping that was seen, once each. Nodes
+# probe each other too, with other lengths.
 lab_capture_requests() {
-  sed -n 's/.* \([0-9.]*\) > \([0-9.]*\): ICMP echo request.*/\1 \2/p' \
+  sed -n 's/.* \([0-9.]*\) > \([0-9.]*\): ICMP echo request.*, length 64$/\1 \2/p' \
     "$(lab_node_log "$LAB_FABRIC" "capture-$1")" | sort -u
 }
 

@@ -141,7 +141,7 @@ step_pings() {
 # address took the place of a pod's anywhere.
 _expect_untranslated() {
   local pair source destination node
-  for node in "${LAB_NODES[@]}"; do
+  for node in node1 node2; do
     for pair in "$@"; do
       read -r source destination <<<"$pair"
       lab_expect_on_wire "$node" "$source" "$destination" || return 1

@@ -247,6 +247,12 @@ absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& confi
       edges);
 }
 
+// Returns what lets nodes probe each other; null: they are not to.
+std::unique_ptr<ReachabilityJob> OpenReachabilityJob(const ReachabilityJob::Edges& edges) {
+  if (edges.board.settings().interval <= absl::ZeroDuration()) return nullptr;
+  return std::make_unique<ReachabilityJob>(edges);
+}
+
 // The parts that run, borrowed.
 struct Running {
   FleetLoop& loop;
@@ -374,20 +380,12 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
        .leadership = edges.leadership});
   NodeService node_service(
       {.server_version = base::kVersion, .check_peer_name = !config.tls.insecure},
-      {.streams = streams,
-       .loop = loop,
-       .traffic = traffic,
-       .budgets = budgets,
-       .revocations = revocations});
+      {streams, loop, traffic, budgets, revocations});
   AuditJob audit({.period = config.audit_period}, {loop, *cloud, clock, events, &server_metrics});
   HistoryJob history(config.history, store, clock, events);
   ASSIGN_OR_RETURN(const std::unique_ptr<NodesJob> nodes,
                    OpenNodesJob(config, {loop, clock, events, board, reachability_board}));
-  std::unique_ptr<ReachabilityJob> reachability;
-  if (config.reachability.interval > absl::ZeroDuration()) {
-    reachability = std::make_unique<ReachabilityJob>(
-        ReachabilityJob::Edges{loop, clock, events, reachability_board});
-  }
+  const auto reachability = OpenReachabilityJob({loop, clock, events, reachability_board});
   SystemResolver resolver;
   ASSIGN_OR_RETURN(const OperatorLogKey newest, OperatorLogKeys::Newest(store));
   OperatorLogKeys operator_log(newest);

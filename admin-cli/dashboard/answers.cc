@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -90,9 +91,14 @@ absl::StatusOr<Json> Answers::Nodes(const std::string& /*argument*/) {
   for (const v1::TrafficEntry& entry : traffic.entries()) {
     totals[entry.name()] += entry.sent() + entry.received();
   }
+  std::set<std::string> lossy;
+  // A server of an older version does not know the call, and nobody is suspected there.
+  if (const auto reachability = client_.Ask(kGetReachability); reachability.ok()) {
+    for (const v1::ReachabilityNode& node : reachability->suspects()) lossy.insert(node.name());
+  }
   absl::MutexLock lock(&mutex_);
   node_rates_.Add(traffic.now_unix_ms(), std::move(totals));
-  return NodesJson(nodes, node_rates_.BitsPerSecond());
+  return NodesJson(nodes, node_rates_.BitsPerSecond(), lossy);
 }
 
 absl::StatusOr<Json> Answers::Traffic(const std::string& argument) {

@@ -113,7 +113,8 @@ char FitnessOf(const v1::NodeInfo& node) {
   return node.findings().empty() ? 'o' : 'w';
 }
 
-Json NodesJson(const std::vector<v1::NodeInfo>& nodes, const std::map<std::string, double>& rates) {
+Json NodesJson(const std::vector<v1::NodeInfo>& nodes, const std::map<std::string, double>& rates,
+               const std::set<std::string>& lossy) {
   Json names = Json::array();
   Json free = Json::array();
   Json held = Json::array();
@@ -126,7 +127,9 @@ Json NodesJson(const std::vector<v1::NodeInfo>& nodes, const std::map<std::strin
     free.push_back(node.attached() - std::min(taken, node.attached()));
     const auto rate = rates.find(node.name());
     internet.push_back(rate == rates.end() ? 0 : std::llround(rate->second));
-    fitness.push_back(FitnessOf(node));
+    const char letter = FitnessOf(node);
+    const bool is_worse = letter == 'd' || letter == 'a' || letter == 'b';
+    fitness.push_back(lossy.contains(node.name()) && !is_worse ? 'l' : letter);
   }
   return {{"names", names},           {"free", free},       {"held", held},
           {"internet", internet},     {"fitness", fitness}, {"waiting", WaitingJson(nodes)},

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,8 +30,10 @@ Json StoryJson(const v1::ExplainRequest& request, const v1::ExplainResponse& res
 
 // Nodes as columns, since there may be 7,500: names, a letter for the fitness of each (see
 // FitnessOf()), free addresses, and bits a second with the Internet. Then what is made of them: the
-// nodes where pods wait or addresses are missing, and what waits for the cloud, by gate.
-Json NodesJson(const std::vector<v1::NodeInfo>& nodes, const std::map<std::string, double>& rates);
+// nodes where pods wait or addresses are missing, and what waits for the cloud, by gate. `lossy`:
+// the nodes whose network loses packets; their letter is 'l' unless it is 'd', 'a' or 'b'.
+Json NodesJson(const std::vector<v1::NodeInfo>& nodes, const std::map<std::string, double>& rates,
+               const std::set<std::string>& lossy);
 
 // Returns the first of these that holds: 'd' (its machine is retired), 'a' (its agent is away), 'b'
 // (a check finds what keeps pods from working), 's' (it has fewer addresses than it should), 'd'

@@ -77,7 +77,7 @@ TEST(PageJsonTest, FitnessIsTheWorstThatHolds) {
 TEST(PageJsonTest, NodesAreColumnsOfOneLength) {
   std::vector<v1::NodeInfo> nodes = {NodeOf("node1"), NodeOf("node2")};
   nodes[1].set_cooldown(20);  // The counts are of one moment, and yet nothing may be below zero.
-  const Json json = NodesJson(nodes, {{"node2", 1999.6}});
+  const Json json = NodesJson(nodes, {{"node2", 1999.6}}, {});
   EXPECT_EQ(json["names"], Json::array({"node1", "node2"}));
   EXPECT_EQ(json["free"], Json::array({4, 0}));
   EXPECT_EQ(json["held"], Json::array({16, 16}));
@@ -85,6 +85,12 @@ TEST(PageJsonTest, NodesAreColumnsOfOneLength) {
   EXPECT_EQ(json["fitness"], "oo");
   EXPECT_EQ(json["waiting"]["total"], 0);
   EXPECT_EQ(json["gates"], Json::array());
+}
+
+TEST(PageJsonTest, WhoLosesPacketsIsSeenUnlessSomethingIsWorse) {
+  std::vector<v1::NodeInfo> nodes = {NodeOf("node1"), NodeOf("node2"), NodeOf("node3")};
+  nodes[1].set_connected(false);
+  EXPECT_EQ(NodesJson(nodes, {}, {"node1", "node2"})["fitness"], "lao");
 }
 
 TEST(PageJsonTest, NodesWherePodsWaitComeFirstAndTheLongestOfThem) {
@@ -101,7 +107,7 @@ TEST(PageJsonTest, NodesWherePodsWaitComeFirstAndTheLongestOfThem) {
   finding.set_check("forwarding");
   finding.set_object("net.ipv4.ip_forward");
   finding.set_what("is 0");
-  const Json waiting = NodesJson(nodes, {})["waiting"];
+  const Json waiting = NodesJson(nodes, {}, {})["waiting"];
   EXPECT_EQ(waiting["total"], 4);
   EXPECT_EQ(waiting["blocking"], 2);
   std::vector<std::string> names;
@@ -118,7 +124,7 @@ TEST(PageJsonTest, ListsOfWaitingNodesAreBoundedAndTheirNumberIsNot) {
     nodes.push_back(NodeOf("node" + std::to_string(i)));
     nodes.back().set_shortage("pool default is empty");
   }
-  const Json waiting = NodesJson(nodes, {})["waiting"];
+  const Json waiting = NodesJson(nodes, {}, {})["waiting"];
   EXPECT_EQ(waiting["total"], 150);
   EXPECT_EQ(waiting["nodes"].size(), 100);
 }
@@ -132,7 +138,7 @@ TEST(PageJsonTest, GatesCountNodesByWhatTheyWaitForAndByLane) {
     node.set_cloud_eta_unix_ms(i == 0 ? 0 : kNow + i);
     nodes.push_back(node);
   }
-  const Json gates = NodesJson(nodes, {})["gates"];
+  const Json gates = NodesJson(nodes, {}, {})["gates"];
   ASSERT_EQ(gates.size(), 2);
   EXPECT_EQ(gates[0]["lane"], "release");
   EXPECT_EQ(gates[0]["nodes"], 1);

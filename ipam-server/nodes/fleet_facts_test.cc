@@ -165,7 +165,7 @@ TEST_F(FactsOfTest, ANodeThatDrainsLacksNothing) {
 TEST(AddSuspicions, GoToTheNodesThatAreThere) {
   FleetFacts facts;
   facts.nodes["node1"] = {.connected = true};
-  facts.nodes["node2"] = {.connected = true};
+  facts.nodes["node2"] = {.connected = true, .told = true, .usable = 8};
   Reachability reachability;
   reachability.nodes = {{.node = {.name = "gone"}, .suspicion = "it loses"},
                         {.node = {.name = "node1"}},

@@ -1,15 +1,61 @@
 """Measures how long 7,500 nodes that join at once keep the taint that the kubelet gave them once they are
 fit, and how much is written to the Kubernetes API then and later. The API server is played, over HTTP, with
 a latency of 10 ms a call and 200 changes at once, as kube-apiserver's default is; the part of the server
-that writes is the real one. Times to hold a verdict are shortened, so that nodes change within seconds."""
+that writes is the real one. Times to hold a verdict are shortened, so that nodes change within seconds.
+
+Then a real server lets as many simulated agents probe each other, with the settings that it has by default; the
+NIC of one dies, and it is measured how long it takes until that node is suspected, and who else is. Last, 500 of
+them probe each other on an operator's word."""
 
 import json
 import os
 import subprocess
+import time
 
-from harness import BIN, Failure, main
+from fleet import Server, Swarm
+from harness import BIN, Failure, cpu_seconds, main, wait_until
 
 NODES = 7500
+CHECKED = 500
+# Long enough for all to connect and for two rounds of probes.
+DIES_AFTER_S = 75
+
+
+def find_dead_nic(bench, nodes):
+    """Returns the seconds until a dead NIC is found, how many others are suspected, and those of a check of many nodes."""
+    dead = nodes // 3
+    server = Server(bench)
+    server.start()
+    began = time.monotonic()
+    swarm = Swarm(bench, server, "steady", agents=nodes, seconds=3600, dead_nic=dead, dead_nic_after=DIES_AFTER_S)
+    swarm.event("ready")
+    if time.monotonic() - began > DIES_AFTER_S - 25:
+        raise Failure("connecting took so long that no round of probes was well")
+    checked = min(nodes, CHECKED)
+    names = [f"sim-{number:05}" for number in range(checked)]
+    asked = time.monotonic()
+    found = server.ask("check", *names)
+    check_s = time.monotonic() - asked
+    if found["small"]["probes"] != checked * (checked - 1) or found["pairs_lost"]:
+        raise Failure(f"the check counted {found['small']} and {found['pairs_lost']} pairs")
+    time.sleep(max(0.0, began + DIES_AFTER_S - time.monotonic() - 20))
+    before, at = cpu_seconds(server.pid), time.monotonic()
+    time.sleep(max(0.0, began + DIES_AFTER_S - time.monotonic()))
+    cores = (cpu_seconds(server.pid) - before) / (time.monotonic() - at)
+    died = time.monotonic()
+
+    def suspects():
+        return [one["node"] for one in server.ask("reachability", "show", codes=(0, 1))["suspects"]]
+
+    if suspects():
+        raise Failure(f"{suspects()} are suspected, and nothing is lost")
+    wait_until("the dead NIC to be found", 120, suspects, 0.5)
+    find_s = time.monotonic() - died
+    time.sleep(1 if bench.quick else 60)
+    accused = [node for node in suspects() if node != f"sim-{dead:05}"]
+    bench.stop(swarm.process)
+    server.stop()
+    return find_s, len(accused), check_s, cores
 
 
 def run(bench):
@@ -29,6 +75,12 @@ def run(bench):
     bench.row("writes a node that joins", f"{measured['writes_per_join']:.2f}", "<= 2")
     bench.row("writes a second while nodes come and go", f"{measured['api_writes_per_s']:.1f}", "<= 20",
               f"at most {measured['most_writes_in_a_second']} in one second")
+    find_s, accused, check_s, cores = find_dead_nic(bench, nodes)
+    bench.figures.update(find_s=find_s, accused=accused, check_s=check_s, probing_cores=cores)
+    bench.row(f"a dead NIC among {nodes} is found, s", f"{find_s:.1f}", "<= 60")
+    bench.row("others that are suspected meanwhile and a minute later", f"{accused}", "0")
+    bench.row(f"{min(nodes, CHECKED)} nodes probe each other, s", f"{check_s:.1f}", "<= 30")
+    bench.row("cores of the server while nodes probe each other", f"{cores:.3f}", "")
     bench.context.update(n=1, nodes=nodes, seconds=seconds, refused=measured["refused"])
 
 

@@ -105,7 +105,15 @@ void AddEvents(FakeState& state) {
   (*state.events.back().mutable_fields())["pod"] = kHostile;
 }
 
+void AddLossyNode(FakeState& state) {
+  state.reachability.set_enabled(true);
+  v1::ReachabilityNode& node = *state.reachability.add_suspects();
+  node.set_name(NodeOf(4711).name());
+  node.set_suspicion("18 of 90 probes between this node and others were lost");
+}
+
 void Fill(FakeState& state) {
+  AddLossyNode(state);
   for (uint64_t i = 0; i < kNodes; ++i) {
     v1::NodeInfo node = NodeOf(i);
     state.status.set_nodes_connected(state.status.nodes_connected() + (node.connected() ? 1 : 0));

@@ -2,7 +2,7 @@
 import {bits, count, el, replace, swatch} from './elements.js';
 import {explain} from './story.js';
 
-const FITNESS = {o: ['well', 5], w: ['a check warns', 3], s: ['short of addresses', 2], b: ['pods do not work', 1],
+const FITNESS = {o: ['well', 5], w: ['a check warns', 3], s: ['short of addresses', 2], l: ['loses packets', 7], b: ['pods do not work', 1],
   d: ['draining, frozen or retired', 4], a: ['agent away', 0]};
 
 // Each measure has steps, from the colour of a step to its words, and tells the step of a node.
@@ -76,7 +76,7 @@ export class HeatMap {
     const context = this.canvas.getContext('2d');
     context.scale(scale, scale);
     const style = getComputedStyle(document.documentElement);
-    const colours = [0, 1, 2, 3, 4, 5, 6].map((i) => style.getPropertyValue(`--h${i}`).trim());
+    const colours = [0, 1, 2, 3, 4, 5, 6, 7].map((i) => style.getPropertyValue(`--h${i}`).trim());
     const gap = this.size > 6 ? 1 : 0.5;
     for (let i = 0; i < this.nodes.names.length; ++i) {
       context.fillStyle = colours[MEASURES[this.measure].of(this.nodes, i)];

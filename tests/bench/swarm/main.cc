@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/os/clock.h"
 #include "tests/bench/swarm/certificates.h"
 #include "tests/bench/swarm/modes.h"
 
@@ -39,6 +40,7 @@ struct CommandLine {
   double duration_s = 10;
   double warm_up_s = 2;
   double budget_refresh_s = 0;
+  double dead_nic_after_s = 0;
   bool coalesce = false;
   std::string certificates;  // The directory for them.
   absl::StatusOr<Json> (*run)(Swarm&, const Plan&) = nullptr;
@@ -71,6 +73,11 @@ struct CommandLine {
                    "How often each reports what it uses of the policy's budgets; 0: never")
         ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 0.001}, {"s", 1}}))
         ->type_name("DURATION")
+        ->capture_default_str();
+    app.add_option("--dead-nic", options.dead_nic.node,
+                   "The number of a node that no probe reaches")
+        ->type_name("NODE");
+    app.add_option("--dead-nic-after", dead_nic_after_s, "From so many seconds on")
         ->capture_default_str();
     app.add_option("--ca", options.target.tls.ca, "PEM file; {} stands for the node's name")
         ->type_name("FILE");
@@ -116,6 +123,8 @@ struct CommandLine {
     plan.deadline = absl::Seconds(deadline_s);
     plan.duration = absl::Seconds(duration_s);
     plan.warm_up = absl::Seconds(warm_up_s);
+    options.dead_nic.from =
+        os::MonotonicMs() * 1'000'000 + absl::ToInt64Nanoseconds(absl::Seconds(dead_nic_after_s));
     options.budget_refresh = absl::Seconds(budget_refresh_s);
     options.reconnect.first_connect = absl::Seconds(spread_s);
     options.target.tls.insecure = options.target.tls.ca.empty();

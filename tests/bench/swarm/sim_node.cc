@@ -11,6 +11,8 @@
 namespace spoke::swarm {
 namespace {
 
+ip::Address OwnAddressOf(uint32_t node) { return ip::Address::V4(0x64400000U + node); }
+
 constexpr uint64_t kMaxBlock = 4096;
 
 // Calls `take` for each address of the configuration. Returns false when it makes no sense.
@@ -71,7 +73,7 @@ void SimNode::Greet(v1::Hello& out, int64_t now) {
   nic.set_name("eth0");
   nic.set_mac(names.mac);
   nic.set_mtu(1500);
-  nic.add_addresses(ip::Address::V4(0x64400000U + node_).ToBytes());
+  nic.add_addresses(OwnAddressOf(node_).ToBytes());
   for (const Held& held : held_) {
     if (held.use == Use::kInUse) FillAssignment(held, *out.add_in_use());
     if (held.use == Use::kCooldown) out.add_cooldown(held.address.ToBytes());
@@ -103,9 +105,10 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       return TakePolicy(message.policy(), out);
     case v1::ServerMessage::kInventoryRequest:
       return TakeInventory(message.inventory_request().id(), out);
+    case v1::ServerMessage::kProbeRequest:
+      return TakeProbes(message.probe_request(), now, out);
     case v1::ServerMessage::kForecast:
     case v1::ServerMessage::kAttachTracesRequest:
-    case v1::ServerMessage::kProbeRequest:
     case v1::ServerMessage::kEndAssignment:
     case v1::ServerMessage::kPolicyTrial:
       return;  // No pod of a simulated node waits, and nobody asks about one.
@@ -116,6 +119,22 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
       return;
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return;  // It is of a newer server.
+  }
+}
+
+// All nodes reach each other at once, but for the one whose NIC is dead.
+void SimNode::TakeProbes(const v1::ProbeRequest& request, int64_t now, Outcome& out) const {
+  v1::ProbeResults& results = *out.answers.emplace_back().mutable_probe_results();
+  results.set_id(request.id());
+  const bool is_dead = now >= dead_nic_.from;
+  const std::string dead = OwnAddressOf(dead_nic_.node).ToString();
+  for (const v1::ProbeRequest::Target& target : request.targets()) {
+    v1::ProbeResults::Result& result = *results.add_results();
+    result.set_address(target.address());
+    result.set_took_us(100);
+    const bool lost = is_dead && (node_ == dead_nic_.node || target.address() == dead);
+    result.set_outcome(lost ? v1::ProbeResults::Result::TIMED_OUT
+                            : v1::ProbeResults::Result::REACHED);
   }
 }
 

@@ -57,8 +57,17 @@ class SimNode {
     size_t window = 1;      // The most reports that may be unacknowledged at a time.
   };
 
+  // A node whose NIC is dead from some time on: no probe arrives there or leaves it. Its stream
+  // lives on, as a real one does for a while.
+  struct DeadNic {
+    uint32_t node = UINT32_MAX;
+    int64_t from = 0;
+  };
+
   SimNode(uint32_t node, Reporting reporting, Ledger& ledger)
-      : node_(node), reporting_(reporting), ledger_(ledger), budgets_(node) {}
+      : SimNode(node, reporting, ledger, DeadNic()) {}
+  SimNode(uint32_t node, Reporting reporting, Ledger& ledger, DeadNic dead_nic)
+      : node_(node), reporting_(reporting), dead_nic_(dead_nic), ledger_(ledger), budgets_(node) {}
 
   // Begins a stream: everything that is in use or in cooldown is said, and what was not
   // acknowledged counts as said by this.
@@ -152,6 +161,7 @@ class SimNode {
   bool GiveUp(const v1::IpConfiguration& configuration, int64_t now);
   void TakePolicy(const v1::PolicyBundle& policy, Outcome& out);
   void TakeInventory(uint64_t id, Outcome& out) const;
+  void TakeProbes(const v1::ProbeRequest& request, int64_t now, Outcome& out) const;
 
   Held* AssignNext();
   static void NoteWaited(const Operation& operation, Outcome& out);
@@ -169,6 +179,7 @@ class SimNode {
 
   const uint32_t node_;
   const Reporting reporting_;
+  const DeadNic dead_nic_;
   Ledger& ledger_;
   SimBudgets budgets_;
 

@@ -182,6 +182,31 @@ TEST_F(SimNodeTest, PatientPodsWaitForAnAddress) {
   EXPECT_THAT(Complaints(), IsEmpty());
 }
 
+TEST_F(SimNodeTest, ProbesReachAllButADeadNic) {
+  v1::ServerMessage message;
+  message.mutable_probe_request()->set_id(7);
+  for (const char* address : {"100.64.0.1", "100.64.0.2"}) {
+    message.mutable_probe_request()->add_targets()->set_address(address);
+  }
+  const auto outcomes = [&](uint32_t node, int64_t now) {
+    SimNode probed(node, {}, ledger_, {.node = 2, .from = 100});
+    Begin(probed, 1, {});
+    SimNode::Outcome out;
+    probed.Take(message, now, out);
+    std::vector<int> outcomes;
+    EXPECT_EQ(out.answers.at(0).probe_results().id(), 7U);
+    for (const auto& result : out.answers.at(0).probe_results().results()) {
+      outcomes.push_back(result.outcome());
+    }
+    return outcomes;
+  };
+  constexpr int kReached = v1::ProbeResults::Result::REACHED;
+  constexpr int kLost = v1::ProbeResults::Result::TIMED_OUT;
+  EXPECT_THAT(outcomes(0, 99), ElementsAre(kReached, kReached));
+  EXPECT_THAT(outcomes(0, 100), ElementsAre(kReached, kLost));
+  EXPECT_THAT(outcomes(2, 100), ElementsAre(kLost, kLost));
+}
+
 TEST_F(SimNodeTest, PodsComeAndGoOneOperationAReport) {
   Begin(node_, 1, {1, 2, 3, 4, 5, 6});
   ASSERT_EQ(node_.StartPods(2), 2U);

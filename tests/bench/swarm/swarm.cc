@@ -33,10 +33,10 @@ Swarm::Swarm(const Options& options)
       random_(options_.seed),
       looks_(options_.target.servers.size()) {
   for (uint32_t i = 0; i < options_.agents; ++i) {
-    agents_.emplace_back(
-        std::make_unique<Agent>(SimNode(options_.first + i, options_.reporting, ledger_),
-                                options_.target, *this),
-        options_.reconnect);
+    agents_.emplace_back(std::make_unique<Agent>(SimNode(options_.first + i, options_.reporting,
+                                                         ledger_, options_.dead_nic),
+                                                 options_.target, *this),
+                         options_.reconnect);
   }
 }
 

@@ -32,6 +32,7 @@ class Swarm final : public AgentEvents {
     uint32_t agents = 0;
     uint32_t first = 0;  // The number of the first node, where several swarms share a cluster.
     SimNode::Reporting reporting;
+    SimNode::DeadNic dead_nic;
     // Agents come back exactly as real ones do. With several servers, of which one leads and takes
     // connections, they do what real ones do in a simpler way: see kNextServer and kSlow.
     netagent::ReconnectSettings reconnect;

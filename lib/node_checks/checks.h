@@ -40,6 +40,13 @@ void CheckVirtualServices(const NodeFacts& facts, Findings& findings);
 void CheckNic(const NodeFacts& facts, Findings& findings);
 void CheckMtu(const NodeFacts& facts, Findings& findings);
 
+// These are in network_checks.cc.
+void CheckNicErrors(const NodeFacts& facts, Findings& findings);
+void CheckCarrier(const NodeFacts& facts, Findings& findings);
+void CheckSpeed(const NodeFacts& facts, Findings& findings);
+void CheckRetransmissions(const NodeFacts& facts, Findings& findings);
+void CheckPorts(const NodeFacts& facts, Findings& findings);
+
 // These are in firewall_checks.cc.
 void CheckForwardRules(const NodeFacts& facts, Findings& findings);
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "lib/nft/firewall.h"
+#include "lib/node_checks/facts/network_counts.h"
 
 namespace spoke::node_checks {
 
@@ -111,6 +112,12 @@ struct NodeFacts {
   std::map<std::string, std::string> sysctls;
   std::optional<uint64_t> neighbours;   // The IPv4 entries now.
   std::optional<uint64_t> connections;  // The connections that are tracked now.
+
+  // What was counted since the look before; nullopt: this is the first one.
+  std::optional<NetworkCounters> counted;
+  std::optional<uint64_t> tcp_sockets;      // The IPv4 sockets of TCP that hold a port now.
+  std::optional<uint32_t> speed_mbit;       // The NIC's; nullopt: it does not say.
+  std::optional<uint32_t> best_speed_mbit;  // The highest that has been seen.
 
   absl::Status links_status;  // The status; not OK: `links` and `nic` are not known.
   std::vector<LinkFacts> links;

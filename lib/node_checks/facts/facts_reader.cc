@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
@@ -136,6 +137,7 @@ NodeFacts FactsReader::Read() {
     if (AllPresent(facts.kernel)) kernel_ = facts.kernel;
   }
   ReadSysctls(facts);
+  ReadCounters(facts);
   ReadLinks(facts);
   ReadFirewall(proc_, facts);
   ReadCni(facts);
@@ -156,10 +158,44 @@ NodeFacts FactsReader::Read() {
   return facts;
 }
 
+void FactsReader::ReadCounters(NodeFacts& facts) {
+  const std::string device = Rooted("/sys/class/net/" + settings_.nic + "/");
+  const auto number = [&](const std::string& name) -> std::optional<uint64_t> {
+    const auto text = os::ReadFile(device + name, 4096);
+    uint64_t value = 0;
+    // Speed is -1 where the device has none.
+    if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value)) {
+      return std::nullopt;
+    }
+    return value;
+  };
+  const auto statistic = [&](const char* name) {
+    return number(std::string("statistics/") + name).value_or(0);
+  };
+  NetworkCounters now{.packets = statistic("rx_packets") + statistic("tx_packets"),
+                      .errors = statistic("rx_errors") + statistic("tx_errors"),
+                      .missed = statistic("rx_missed_errors"),
+                      .carrier_lost = number("carrier_down_count").value_or(0)};
+  if (const auto snmp = os::ReadFile(proc_ + "/net/snmp", kMaxForeignBytes); snmp.ok()) {
+    ParseTcpCounters(*snmp, now);
+  }
+  if (counters_) facts.counted = Difference(*counters_, now);
+  counters_ = now;
+  const auto sockets = os::ReadFile(proc_ + "/net/sockstat", kMaxForeignBytes);
+  if (sockets.ok()) facts.tcp_sockets = ParseTcpSockets(*sockets);
+  const auto speed = number("speed");
+  if (speed && *speed > 0 && *speed <= UINT32_MAX) {
+    facts.speed_mbit = static_cast<uint32_t>(*speed);
+    best_speed_mbit_ = std::max(best_speed_mbit_.value_or(0), *facts.speed_mbit);
+  }
+  facts.best_speed_mbit = best_speed_mbit_;
+}
+
 void FactsReader::ReadSysctls(NodeFacts& facts) const {
   const std::string& nic = settings_.nic;
-  const std::array<std::string, 12> paths = {
+  const std::array<std::string, 13> paths = {
       "net/ipv4/ip_forward",
+      "net/ipv4/ip_local_port_range",
       "net/ipv4/conf/" + nic + "/forwarding",
       "net/ipv6/conf/all/forwarding",
       "net/ipv4/conf/all/rp_filter",

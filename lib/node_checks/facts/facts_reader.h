@@ -37,12 +37,14 @@ class FactsReader {
   FactsReader(NodeView view, NodeSettings settings);
 
   // Says in the facts what cannot be read. Never fails, and never changes the node. The kernel's
-  // features are tried at the first call, and again only as long as one is missing.
+  // features are tried at the first call, and again only as long as one is missing. What is counted
+  // is that since the call before.
   NodeFacts Read();
 
  private:
   std::string Rooted(const std::string& path) const;
   void ReadSysctls(NodeFacts& facts) const;
+  void ReadCounters(NodeFacts& facts);
   void ReadNetworkConfigs(NodeFacts& facts) const;
   void ReadPrograms(NodeFacts& facts) const;
   void ReadCni(NodeFacts& facts) const;
@@ -52,6 +54,8 @@ class FactsReader {
   const NodeView view_;
   const std::string proc_;
   const NodeSettings settings_;
+  std::optional<NetworkCounters> counters_;  // Those of the look before.
+  std::optional<uint32_t> best_speed_mbit_;  // The highest seen.
   // The features, once all of them are there.
   std::optional<std::map<KernelFeature, FeatureState>> kernel_;
 };

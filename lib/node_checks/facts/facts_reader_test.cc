@@ -73,6 +73,37 @@ TEST_F(FactsReaderTest, SysctlsAreNamedAsSysctlNamesThem) {
   EXPECT_EQ(facts.neighbours, 31U);
 }
 
+TEST_F(FactsReaderTest, WhatIsCountedIsThatSinceTheLookBefore) {
+  const std::string device = "sys/class/net/eth0/";
+  const auto put = [&](int packets, int errors, int speed) {
+    Put(device + "statistics/rx_packets", std::to_string(packets) + "\n");
+    Put(device + "statistics/tx_packets", "5\n");
+    Put(device + "statistics/rx_errors", std::to_string(errors) + "\n");
+    Put(device + "carrier_down_count", "3\n");
+    Put(device + "speed", std::to_string(speed) + "\n");
+  };
+  put(100, 2, 100'000);
+  Put("proc/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 50 4\n");
+  Put("proc/net/sockstat", "TCP: inuse 6 orphan 0 tw 1 alloc 8 mem 1\n");
+  FactsReader reader({.root = root_.path(),
+                      .proc = root_.File("proc"),
+                      .probe_kernel = [this] { return kernel_; }},
+                     {});
+  const NodeFacts first = reader.Read();
+  EXPECT_EQ(first.counted, std::nullopt);
+  EXPECT_EQ(first.tcp_sockets, 7U);
+  EXPECT_EQ(first.speed_mbit, 100'000U);
+  put(130, 9, 25'000);
+  const NodeFacts second = reader.Read();
+  EXPECT_EQ(second.counted, (NetworkCounters{.packets = 30, .errors = 7}));
+  EXPECT_EQ(second.speed_mbit, 25'000U);
+  EXPECT_EQ(second.best_speed_mbit, 100'000U);
+  put(1, 0, -1);
+  const NodeFacts anew = reader.Read();
+  EXPECT_EQ(anew.counted, std::nullopt) << "the device was made anew";
+  EXPECT_EQ(anew.speed_mbit, std::nullopt);
+}
+
 TEST_F(FactsReaderTest, VirtualServicesAreThoseOfIpvs) {
   EXPECT_FALSE(Read().virtual_services);
   // This is as the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.

@@ -1,0 +1,120 @@
+// Checks what the NIC and TCP have counted since the look before.
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "fmt/core.h"
+#include "lib/node_checks/checks.h"
+
+namespace spoke::node_checks {
+namespace {
+
+// A good link loses less than one packet in a million; a handful is no trend.
+constexpr uint64_t kFewErrors = 10;
+constexpr double kMostErrors = 0.0001;
+// A link that goes down once may have been replugged.
+constexpr uint64_t kFewCarrierLosses = 2;
+// A network that is not overloaded sends less than 1 % again; some peer is always gone.
+constexpr uint64_t kFewSegments = 1000;
+constexpr double kMostResent = 0.05;
+constexpr double kMostPorts = 0.8;
+
+double Share(uint64_t part, uint64_t whole) {
+  return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
+}
+
+// Returns how many ports there are for connections that name none.
+std::optional<uint64_t> PortsOf(const NodeFacts& facts) {
+  const auto range = facts.sysctls.find("net.ipv4.ip_local_port_range");
+  if (range == facts.sysctls.end()) return std::nullopt;
+  const std::vector<std::string> words =
+      absl::StrSplit(range->second, absl::ByAnyChar("\t "), absl::SkipEmpty());
+  uint64_t first = 0;
+  uint64_t last = 0;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &first) ||
+      !absl::SimpleAtoi(words[1], &last) || last < first) {
+    return std::nullopt;
+  }
+  return last - first + 1;
+}
+
+}  // namespace
+
+void CheckNicErrors(const NodeFacts& facts, Findings& findings) {
+  if (!facts.counted) return;
+  const std::string& nic = facts.settings.nic;
+  const NetworkCounters& counted = *facts.counted;
+  const auto find = [&](uint64_t count, const char* what, std::string why, std::string remedy) {
+    if (count < kFewErrors || Share(count, counted.packets) < kMostErrors) return;
+    findings.Add({.severity = Severity::kWarning,
+                  .object = nic,
+                  .what = fmt::format("{} {} of {} packets since the last look", what, count,
+                                      counted.packets),
+                  .why = std::move(why),
+                  .remedy = std::move(remedy)});
+  };
+  find(counted.errors, "had errors in",
+       "a cable, a port or the NIC is bad: what is lost is sent "
+       "again late, and jobs wait for it",
+       fmt::format("ethtool -S {0} | grep -i err; drain the node and let the VM have another host",
+                   nic));
+  find(counted.missed, "had no room for",
+       "packets come faster than the node takes them from the NIC: what is lost is sent again late",
+       fmt::format("ethtool -G {0} rx 4096; spread its interrupts over more processors", nic));
+}
+
+void CheckCarrier(const NodeFacts& facts, Findings& findings) {
+  if (!facts.counted || facts.counted->carrier_lost < kFewCarrierLosses) return;
+  findings.Add(
+      {.severity = Severity::kWarning,
+       .object = facts.settings.nic,
+       .what = fmt::format("went down {} times since the last look", facts.counted->carrier_lost),
+       .why = "each time the node is cut off for seconds, and its routes are lost",
+       .remedy = "journalctl -k says when and why; drain the node and let the VM have "
+                 "another host, or look at cable and port"});
+}
+
+void CheckSpeed(const NodeFacts& facts, Findings& findings) {
+  if (!facts.speed_mbit || !facts.best_speed_mbit || *facts.speed_mbit >= *facts.best_speed_mbit) {
+    return;
+  }
+  findings.Add({.severity = Severity::kWarning,
+                .object = facts.settings.nic,
+                .what = fmt::format("runs at {} Mbit/s, and had {} Mbit/s before",
+                                    *facts.speed_mbit, *facts.best_speed_mbit),
+                .why = "the slowest node of a job decides how fast it is",
+                .remedy = fmt::format("ethtool {}; look at cable and port, or let the VM have "
+                                      "another host",
+                                      facts.settings.nic)});
+}
+
+void CheckRetransmissions(const NodeFacts& facts, Findings& findings) {
+  if (!facts.counted || facts.counted->tcp_sent < kFewSegments) return;
+  const double share = Share(facts.counted->tcp_resent, facts.counted->tcp_sent);
+  if (share < kMostResent) return;
+  findings.Add(
+      {.severity = Severity::kWarning,
+       .object = "TCP",
+       .what = fmt::format("sent {:.1f} % of {} segments again since the last look", 100 * share,
+                           facts.counted->tcp_sent),
+       .why = "the network between this node and others loses packets",
+       .remedy = "spokectl reachability node says with whom; ss -ti names the connections"});
+}
+
+void CheckPorts(const NodeFacts& facts, Findings& findings) {
+  const auto ports = PortsOf(facts);
+  if (!ports || !facts.tcp_sockets || Share(*facts.tcp_sockets, *ports) < kMostPorts) return;
+  findings.Add({.severity = Severity::kWarning,
+                .object = "net.ipv4.ip_local_port_range",
+                .what = fmt::format("has {} ports, and {} sockets of TCP are open or end", *ports,
+                                    *facts.tcp_sockets),
+                .why = "when no port is left, connections of the node itself to one destination "
+                       "fail",
+                .remedy = "ss -tan state time-wait | wc -l; sysctl -w "
+                          "net.ipv4.ip_local_port_range='1024 65535'"});
+}
+
+}  // namespace spoke::node_checks

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Makes all that a release consists of, in one folder.
+set -euo pipefail
+
+readonly PROGRAMS=(spoke spoke-netagent spoke-ipam-server spokectl)
+
+usage() {
+  cat <<'EOT'
+usage: scripts/release.sh [-o FOLDER] [--snapshot]
+
+  -o FOLDER   where it goes; build/release-VERSION without it. It must not exist, or be empty
+  --snapshot  of what is committed, with no tag: NOTES.md has what is not released yet
+
+Makes, of the commit that is checked out, which has to bear the tag vVERSION:
+  spoke-VERSION.tar            the image of the four programs, an OCI image layout
+  spoke-azure-sim-VERSION.tar  the image of the simulated Azure
+  *.deb                        the Debian packages
+  spoke-VERSION.tgz            the Helm chart
+  spoke-manifests-VERSION.tar.gz, spoke-VERSION-source.tar.gz
+  spoke-VERSION.spdx.json      what the programs consist of: SPDX 2.3
+  NOTES.md                     the section of CHANGELOG.md
+  SHA256SUMS                   of all of these; sha256sum -c SHA256SUMS
+VERSION stands in CMakeLists.txt; the chart has to have the same. The same commit on the same Debian
+release gives the same bytes: every time in it is that of the commit.
+
+Exit status: 0 made, 1 it could not be made, 2 wrong usage.
+EOT
+}
+
+fail() {
+  printf 'release.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# The version of CMakeLists.txt.
+version_of() { sed -n 's/^project(spoke VERSION \([0-9.]*\) .*/\1/p' "$1/CMakeLists.txt"; }
+
+# check_versions HERE VERSION: every place that has to say the version says it.
+check_versions() {
+  local key said
+  for key in version appVersion; do
+    said=$(sed -n "s/^$key: \"\\?\\([^\"]*\\)\"\\?\$/\\1/p" "$1/conf/helm/spoke/Chart.yaml")
+    [[ $said == "$2" ]] || fail "conf/helm/spoke/Chart.yaml has $key $said, and CMakeLists.txt has $2"
+  done
+}
+
+# check_commit HERE VERSION SNAPSHOT: what is made is what is committed and tagged.
+check_commit() {
+  [[ -z $(git -C "$1" status --porcelain) ]] || fail 'there are changes that are not committed: git status'
+  if [[ $3 == yes ]]; then return; fi
+  git -C "$1" tag --points-at HEAD | grep -qxF "v$2" ||
+    fail "this commit has no tag v$2; --snapshot makes it without one"
+}
+
+# notes HERE SECTION: the section of the changelog.
+notes() {
+  local text
+  text=$(awk -v want="## $2" '/^## /{on = ($0 == want || index($0, want " ") == 1)} on' "$1/CHANGELOG.md")
+  [[ -n $text ]] || fail "CHANGELOG.md has no section \"## $2\""
+  printf '%s\n' "$text"
+}
+
+# archive FOLDER PREFIX: FOLDER as a tar.gz, whose bytes depend on names and contents alone.
+archive() {
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
+    --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\\.,$2," -C "$1" . | gzip -n -9
+}
+
+make_all() {
+  local here=$1 version=$2 out=$3 section=$4 program bills=() sums
+  notes "$here" "$section" >"$out/NOTES.md"
+  "$here/scripts/image.sh" -o "$out/spoke-$version.tar" >&2
+  "$here/scripts/image.sh" --simulator -o "$out/spoke-azure-sim-$version.tar" >&2
+  "$here/scripts/packages.sh" -o "$out" >&2
+  archive "$here/conf/helm/spoke" spoke >"$out/spoke-$version.tgz"
+  archive "$here/conf/kubernetes" "spoke-manifests-$version" >"$out/spoke-manifests-$version.tar.gz"
+  git -C "$here" archive --format=tar --prefix="spoke-$version/" HEAD | gzip -n -9 \
+    >"$out/spoke-$version-source.tar.gz"
+  for program in "${PROGRAMS[@]}"; do bills+=("$here/build/release/sbom/$program.cdx.json"); done
+  "$here/scripts/spdx" "$version" "$SOURCE_DATE_EPOCH" "${bills[@]}" >"$out/spoke-$version.spdx.json"
+  sums=$(cd "$out" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
+  printf '%s\n' "$sums" >"$out/SHA256SUMS"
+}
+
+main() {
+  local here out='' snapshot=no version section making
+  while (($# > 0)); do
+    case $1 in
+      -h | --help) usage && exit 0 ;;
+      --snapshot) snapshot=yes ;;
+      -o)
+        if (($# < 2)); then usage >&2 && exit 2; fi
+        out=$(realpath -m -- "$2")
+        shift
+        ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
+  here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  version=$(version_of "$here")
+  [[ -n $version ]] || fail 'CMakeLists.txt says no version'
+  check_versions "$here" "$version"
+  check_commit "$here" "$version" "$snapshot"
+  out=${out:-$here/build/release-$version}
+  if [[ -e $out && -n $(ls -A "$out" 2>/dev/null || echo file) ]]; then fail "$out is there already"; fi
+  section=$version
+  if [[ $snapshot == yes ]]; then section=Unreleased; fi
+  SOURCE_DATE_EPOCH=$(git -C "$here" log -1 --format=%ct)
+  export SOURCE_DATE_EPOCH
+
+  # It appears under its name once all of it is there.
+  mkdir -p "$(dirname "$out")"
+  making=$(mktemp -d "$out.making.XXXXXX")
+  # shellcheck disable=SC2064  # The folder of now.
+  trap "rm -rf '$making'" EXIT
+  make_all "$here" "$version" "$making" "$section"
+  chmod 755 "$making"
+  if [[ -d $out ]]; then rmdir "$out"; fi
+  mv "$making" "$out"
+  printf '%s\n' "$out"
+  cat "$out/SHA256SUMS"
+}
+
+main "$@"

@@ -44,12 +44,12 @@ test_contents() {
   [[ $(wc -l <"$release/SHA256SUMS") == $(($(find "$release" -type f | wc -l) - 1)) ]] || fail 'a file has no checksum'
   [[ $(find "$release" -name '*.deb' | wc -l) == 4 ]] || fail 'packages are missing'
   for name in spoke spoke-azure-sim; do
-    tar -tf "$release/$name-$version.tar" | grep -x >/dev/null index.json || fail "$name is no OCI image layout"
+    tar -tf "$release/$name-$version.tar" | grep -x index.json >/dev/null || fail "$name is no OCI image layout"
   done
-  tar -xOzf "$release/spoke-$version.tgz" spoke/Chart.yaml | grep -x >/dev/null "version: $version" || fail 'the chart is of another version'
-  tar -tzf "$release/spoke-manifests-$version.tar.gz" | grep >/dev/null "^spoke-manifests-$version/base/kustomization.yaml\$" ||
+  tar -xOzf "$release/spoke-$version.tgz" spoke/Chart.yaml | grep -x "version: $version" >/dev/null || fail 'the chart is of another version'
+  tar -tzf "$release/spoke-manifests-$version.tar.gz" | grep "^spoke-manifests-$version/base/kustomization.yaml\$" >/dev/null ||
     fail 'the manifests are not there'
-  tar -tzf "$release/spoke-$version-source.tar.gz" | grep -x >/dev/null "spoke-$version/CMakeLists.txt" || fail 'the source is not there'
+  tar -tzf "$release/spoke-$version-source.tar.gz" | grep -x "spoke-$version/CMakeLists.txt" >/dev/null || fail 'the source is not there'
   grep -q '^## Unreleased' "$release/NOTES.md" || fail 'the notes are of another section'
   jq -e '.spdxVersion == "SPDX-2.3" and ([.relationships[] | select(.relationshipType == "DESCRIBES")] | length) == 4
       and ([.packages[].SPDXID] | unique | length) == (.packages | length)

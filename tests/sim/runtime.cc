@@ -1,7 +1,5 @@
 #include "tests/sim/runtime.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -78,7 +76,7 @@ void Runtime::Add(uint64_t id) {
   sandbox.client = ++last_;
   adds_[sandbox.client] = id;
   const uint64_t client = sandbox.client;
-  os::UniqueFd netns(::fcntl(sandbox.netns.get(), F_DUPFD_CLOEXEC, 0));
+  os::UniqueFd netns = netagent::FakeKernel::Copy(sandbox.netns.get());
   if (edges_.random.Chance(edges_.faults.plugin_killed)) {
     After(edges_.random.Between(absl::ZeroDuration(), absl::Seconds(20)), [this, id, client] {
       const auto waits = adds_.extract(client);

@@ -34,7 +34,7 @@ void World::Boot(Node& node) {
   ++machine.boots;
   machine.exists = true;
   machine.boot_id = fmt::format("{}-boot-{}", machine.vm_id, machine.boots);
-  machine.kernel = std::make_unique<netagent::FakeKernel>();
+  machine.kernel = std::make_unique<netagent::FakeKernel>(netagent::FakeKernel::Identity::kNumber);
   machine.kernel->SetNic({.name = "eth0", .mac = machine.mac, .mtu = 1500, .addresses = {}});
   const double drift = settings_.drift * (2 * node.random->Fraction() - 1);
   const absl::Duration ahead = node.random->Between(-absl::Minutes(5), absl::Minutes(5));

@@ -14,14 +14,11 @@
 namespace spoke::netagent {
 namespace {
 
-// Makes an empty file of its own: a descriptor with an identity is all a namespace needs here.
-os::UniqueFd NewIdentity() {
-  os::UniqueFd fd(::memfd_create("fake-netns", MFD_CLOEXEC));
-  CHECK(fd.valid(), "a test can open one more descriptor");
-  return fd;
-}
+// No process has as many descriptors (fs.nr_open of proc(5) is 1,048,576 unless it is raised).
+constexpr int kFirstNumber = 1 << 30;
 
 std::optional<std::pair<uint64_t, uint64_t>> IdentityOf(int fd) {
+  if (fd >= kFirstNumber) return std::pair<uint64_t, uint64_t>(0, fd);
   struct stat status {};
   if (::fstat(fd, &status) < 0) return std::nullopt;
   return std::pair<uint64_t, uint64_t>(status.st_dev, status.st_ino);
@@ -40,7 +37,16 @@ bool ShareDefault(const AttachSpec& one, const AttachSpec& other) {
 
 }  // namespace
 
-FakeKernel::FakeKernel() : node_netns_(NewIdentity()) {}
+FakeKernel::FakeKernel(Identity identity)
+    : identity_(identity), last_number_(kFirstNumber), node_netns_(NewIdentity()) {}
+
+// An empty file of its own: a descriptor with an identity is all a namespace needs here.
+os::UniqueFd FakeKernel::NewIdentity() {
+  if (identity_ == Identity::kNumber) return os::UniqueFd(++last_number_);
+  os::UniqueFd fd(::memfd_create("fake-netns", MFD_CLOEXEC));
+  CHECK(fd.valid(), "a test can open one more descriptor");
+  return fd;
+}
 
 absl::StatusOr<std::map<std::string, HostSide>> FakeKernel::Read() {
   absl::MutexLock lock(&mutex_);
@@ -209,8 +215,10 @@ os::UniqueFd FakeKernel::NewPodNetns() {
   return netns;
 }
 
-os::UniqueFd FakeKernel::NodeNetns() const {
-  return os::UniqueFd(::fcntl(node_netns_.get(), F_DUPFD_CLOEXEC, 0));
+os::UniqueFd FakeKernel::NodeNetns() const { return Copy(node_netns_.get()); }
+
+os::UniqueFd FakeKernel::Copy(int netns) {
+  return os::UniqueFd(netns >= kFirstNumber ? netns : ::fcntl(netns, F_DUPFD_CLOEXEC, 0));
 }
 
 FakeKernel::NetnsId FakeKernel::IdOf(int netns) { return IdentityOf(netns).value(); }

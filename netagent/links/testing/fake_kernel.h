@@ -1,6 +1,7 @@
 // Links for tests: keeps the state a kernel would, lets a test damage it, and fails when told to.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -26,7 +27,11 @@ namespace spoke::netagent {
 // way of.
 class FakeKernel final : public Links {
  public:
-  FakeKernel();
+  // What stands for a namespace: a descriptor of an empty file, as processes can hand on; or a
+  // number beyond every descriptor, which closing does nothing to, where more pods wait than one
+  // process may have descriptors.
+  enum class Identity : uint8_t { kDescriptor, kNumber };
+  explicit FakeKernel(Identity identity = Identity::kDescriptor);
 
   absl::StatusOr<std::map<std::string, HostSide>> Read() override;
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override;
@@ -40,12 +45,14 @@ class FakeKernel final : public Links {
   // Unregisters what was taken down, as KernelLinks::FinishDetaching() does.
   absl::Status FinishDetaching();
 
-  // The device and inode of a descriptor: no two namespaces have the same, not one after the other
-  // either.
+  // The device and inode of a descriptor, or 0 and a number: no two namespaces have the same, not
+  // one after the other either.
   using NetnsId = std::pair<uint64_t, uint64_t>;
 
   // Makes a pod namespace with nothing in it. It lives until DestroyPodNetns(), open or not.
   os::UniqueFd NewPodNetns();
+  // Returns one more of what stands for a namespace.
+  static os::UniqueFd Copy(int netns);
   // Returns how a namespace is known once it is no longer open; it must be.
   static NetnsId IdOf(int netns);
   // Returns one more descriptor of the node's own namespace.
@@ -128,6 +135,10 @@ class FakeKernel final : public Links {
   std::vector<std::string> DeferredInTheWay(const AttachSpec& spec, const NetnsId& netns) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  os::UniqueFd NewIdentity();
+
+  const Identity identity_;
+  std::atomic<int> last_number_;
   const os::UniqueFd node_netns_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Link> links_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 #include "netagent/links/testing/fake_kernel.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 
 #include "fmt/core.h"
@@ -186,6 +188,16 @@ TEST(FakeKernel, FailsToReadAndToMendAsTold) {
   kernel.FailMending(Part::kHostUp, absl::InternalError("no"));
   EXPECT_TRUE(absl::IsInternal(kernel.Apply(PodSpec(), {{.part = Part::kHostUp}}, std::nullopt)));
   EXPECT_EQ(kernel.mends(), 1);
+}
+
+TEST(FakeKernelNumbers, StandForNamespacesWithoutADescriptor) {
+  FakeKernel kernel(FakeKernel::Identity::kNumber);
+  const os::UniqueFd one = kernel.NewPodNetns();
+  const os::UniqueFd other = kernel.NewPodNetns();
+  EXPECT_NE(FakeKernel::IdOf(one.get()), FakeKernel::IdOf(other.get()));
+  EXPECT_NE(FakeKernel::IdOf(one.get()), FakeKernel::IdOf(kernel.NodeNetns().get()));
+  EXPECT_EQ(FakeKernel::IdOf(FakeKernel::Copy(one.get()).get()), FakeKernel::IdOf(one.get()));
+  EXPECT_EQ(::fcntl(one.get(), F_GETFD), -1) << "it is no descriptor";
 }
 
 }  // namespace

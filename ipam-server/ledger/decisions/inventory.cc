@@ -11,6 +11,11 @@
 namespace spoke::ipam {
 namespace {
 
+bool IsInUse(const Configuration& configuration) {
+  return std::any_of(configuration.slots.begin(), configuration.slots.end(),
+                     [](const Slot& slot) { return slot.use == Use::kInUse; });
+}
+
 // The node has been told of the unit by a store that knew more, whoever has it here.
 void TakeOver(Fleet& fleet, NodeRecord& record, const ip::Prefix& unit, Effects& effects,
               absl::Time now) {
@@ -122,15 +127,20 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
   for (const ip::Prefix& range : std::exchange(fleet.hold.doubtful, {})) {
     const NodeRecord* holder = HolderOf(fleet.ledger, range.base());
     if (holder == nullptr || !spoken.contains(holder->key)) continue;
-    const Configuration* configuration = holder->Holding(range.base());
-    if (configuration == nullptr || configuration->range != range ||
-        !configuration->IsAvailable()) {
+    NodeRecord& record = *fleet.ledger.Find(holder->key);
+    Configuration* configuration = record.Holding(range.base());
+    if (configuration == nullptr || configuration->range != range || IsInUse(*configuration)) {
       continue;
     }
     const auto next = Next(configuration->state, AddressEvent::kAgentAgreed);
     if (!next || *next == configuration->state) continue;
-    NodeRecord& record = *fleet.ledger.Find(holder->key);
-    fleet.ledger.SetState(record.configurations.at(range.base()), *next, now);
+    // What rests since a boot rests in the pool instead, once it is off the NIC.
+    for (size_t i = 0; i < configuration->slots.size(); ++i) {
+      if (configuration->slots[i].use == Use::kAvailable) continue;
+      SetUse(fleet, record, *configuration,
+             {configuration->AddressAt(i), Use::kAvailable, nullptr, now}, effects);
+    }
+    fleet.ledger.SetState(*configuration, *next, now);
     effects.changed.insert(record.key);
   }
   for (const NodeKey& key : std::exchange(fleet.hold.greet_anew, {})) {

@@ -11,6 +11,7 @@
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
+#include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "tests/support/random_seed.h"
@@ -122,6 +123,23 @@ TEST_F(FleetRecovery, WhatANodeGaveUpSinceIsFreeOnceItIsOffTheNic) {
   EXPECT_EQ(pool->StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.8"))->key, kNode2)
       << "a silent node keeps what it had";
+  CheckInvariants(fleet_.ledger);
+}
+
+// The store has it in use by a pod of the boot before, so that it rests since the hello.
+TEST_F(FleetRecovery, WhatANodeGaveUpSinceIsNotListedAgainThoughItsBootMadeItRest) {
+  fleet_.hold.active = false;
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  fleet_.hold.active = true;
+  Speak(kNode1, {A("10.1.0.5")});
+  ASSERT_EQ(SlotOf(fleet_, kNode1, "10.1.0.4").use, Use::kCooldown);
+  EndHold(fleet_, {kNode1}, kNow);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1)->Holding(A("10.1.0.4"))->state, AddressState::kDetaching)
+      << "its NIC need not have it";
+  CheckInvariants(fleet_.ledger);
+  Attach(fleet_, kNode1);
+  const AddressPool& pool = fleet_.ledger.pools().Covering(A("10.1.0.4"))->pool;
+  EXPECT_EQ(pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   CheckInvariants(fleet_.ledger);
 }
 

@@ -180,6 +180,36 @@ TEST_F(FleetIdentity, AnAgentWithEverNewVmIdsGetsAFewMachinesAtMost) {
   EXPECT_TRUE(Greet(HelloOn(kNode2, "")).ok()) << "others are not held up";
 }
 
+// The one before it has no successor until then: it counts as missing, and may freeze releases.
+TEST_F(FleetIdentity, OneMachineTooManyIsLetInOnceTheCloudHasNoFormerOnes) {
+  const uint32_t most = fleet_.policy.machines_per_name;
+  const auto key = [](uint32_t i) { return NodeKey{"node1", "vm-" + std::to_string(i)}; };
+  const auto address = [](uint32_t i) { return "10.1.0." + std::to_string(4 + i); };
+  const auto greet = [&](uint32_t i) {
+    return Greet(HelloOn(key(i), "", "boot-" + std::to_string(i)));
+  };
+  for (uint32_t i = 0; i < most; ++i) {
+    ASSERT_TRUE(greet(i).ok());
+    OnNic(fleet_, key(i), {{"spoke-1", One(address(i))}}, kNow);
+  }
+  ASSERT_FALSE(greet(most).ok());
+  OnListing(fleet_, {}, {}, kNow);
+  ASSERT_FALSE(greet(most).ok()) << "one listing is not believed";
+  OnListing(fleet_, {}, {}, kNow);
+  EXPECT_TRUE(fleet_.breaker.frozen()) << "the last one has no successor";
+  EXPECT_EQ(HolderOf(fleet_.ledger, A(address(most - 1)))->key, key(most - 1));
+  const AddressPool& pool = fleet_.ledger.pools()[0].pool;
+  for (uint32_t i = 0; i + 1 < most; ++i) {
+    EXPECT_EQ(pool.StateOf(A(address(i))), AddressPool::State::kCooldown) << "not free at once";
+  }
+  ASSERT_TRUE(greet(most).ok());
+  // Now it has one, and goes though releases are frozen.
+  OnListing(fleet_, {key(most)}, {key(most)}, kNow);
+  OnListing(fleet_, {key(most)}, {key(most)}, kNow);
+  EXPECT_EQ(pool.StateOf(A(address(most - 1))), AddressPool::State::kCooldown);
+  CheckInvariants(fleet_.ledger);
+}
+
 // --- What an operator says is gone. ---
 
 TEST_F(FleetIdentity, AMachineIsForgottenOnlyOnceTheCloudHasItNot) {

@@ -60,6 +60,16 @@ def enter_network():
     sh("ip", "link", "set", "br0", "up")
 
 
+def merged(config, settings):
+    """The configuration with the settings in it, which win; maps are merged, all else is replaced, and None
+    takes a key away."""
+    out = dict(config)
+    for key, value in settings.items():
+        both = isinstance(value, dict) and isinstance(out.get(key), dict)
+        out[key] = merged(out[key], value) if both else value
+    return {key: value for key, value in out.items() if value is not None}
+
+
 class Machine:
     """A network namespace on the bridge, and one program in it at a time."""
 
@@ -187,17 +197,21 @@ class Server(Machine):
         self.health = f"unix:{self.directory}/health.sock"
         self.config = os.path.join(self.directory, "server.yaml")
         self.pool = "10.60.0.0/24"
+        self.settings = {}  # What else its configuration has; what is here wins.
+
+    def store(self, **changes):
+        """Where its records are, as the configuration has it."""
+        return {"etcd": {"endpoints": [member.url for member in self.lab.members],
+                         "directory": self.disk, "name": self.title,
+                         "lease": f"{self.lab.lease}s", **changes}}
 
     def configure(self, **changes):
-        store = {"endpoints": [member.url for member in self.lab.members],
-                 "directory": self.disk, "name": self.title, "lease": f"{self.lab.lease}s",
-                 **changes}
         config = {"listen": {"agents": "0.0.0.0:7443", "admin": self.admin,
                              "metrics": "127.0.0.1:9464"},
-                  "health": self.health, "tls": self.tls, "store": {"etcd": store},
+                  "health": self.health, "tls": self.tls, "store": self.store(**changes),
                   "cloud": {"static": {}}, "pools": [{"name": "p", "cidr": self.pool}]}
         with open(self.config, "w", encoding="utf-8") as file:
-            json.dump(config, file)  # Which is YAML as well.
+            json.dump(merged(config, self.settings), file)  # Which is YAML as well.
 
     def start(self):
         self.exec([self.lab.program("spoke-ipam-server"), "--config", self.config])
@@ -259,17 +273,19 @@ class Agent(Machine):
         self.health = f"unix:{self.directory}/health.sock"
         self.config = os.path.join(self.directory, "agent.yaml")
         self.cooldown = "1s"
+        self.servers = lab.servers  # Those that it knows.
+        self.settings = {}  # What else its configuration has; what is here wins.
         self.pods = {}  # Their addresses, by the names of their network namespaces.
         self.made = 0
 
     def start(self):
         config = {"node_name": self.name, "vm_id": f"vm-{self.name}", "nic": "eth0",
-                  "servers": [f"{server.address}:7443" for server in self.lab.servers],
+                  "servers": [f"{server.address}:7443" for server in self.servers],
                   "server_name": "spoke-ipam-server", "tls": self.tls, "health": self.health,
                   "cni_socket": self.socket, "state_dir": os.path.join(self.disk, "state"),
                   "cooldown": self.cooldown, "traffic": {"require_policy": False}}
         with open(self.config, "w", encoding="utf-8") as file:
-            json.dump(config, file)
+            json.dump(merged(config, self.settings), file)
         os.makedirs(os.path.join(self.disk, "state"), exist_ok=True)
         self.exec([self.lab.program("spoke-netagent"), "--config", self.config])
 

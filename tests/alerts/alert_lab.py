@@ -12,6 +12,7 @@ from faults import give_disk
 from ha_lab import Agent, Lab, Server, eventually, expect, sh
 import kubernetes_api
 from kubernetes_api import KubernetesApi
+import policy_cases
 from watcher import TOKEN
 
 # Jobs, besides the names that the rules ask for: what is added up by job is about one group of servers.
@@ -19,6 +20,7 @@ SERVERS = "spoke-ipam-server"
 AGENTS = "spoke-netagent"
 BRIDGE = "10.99.0.1"  # The address of what is in no machine's network.
 AUDITS = "3s"  # From one to the next.
+LEASE = 15  # Seconds: a machine that is busy may take some to answer.
 DISK = 8  # Megabytes of a server's or an agent's disk.
 
 
@@ -97,6 +99,18 @@ class Node(Agent):
         self.start()
         self.await_connected()
 
+    def try_add(self):
+        """A pod, whose ADD may fail: then it is taken down again."""
+        self.made += 1
+        pod = f"{self.name}-pod-{self.made}"
+        sh("ip", "netns", "add", pod)
+        done, said = self.cni("ADD", pod)
+        if done:
+            self.pods[pod] = json.loads(said)["ips"][0]["address"].split("/")[0]
+        else:
+            self.cni("DEL", pod)
+            sh("ip", "netns", "delete", pod)
+
     def run(self, *words, **keywords):
         """What a command prints in the node's network."""
         return sh("ip", "netns", "exec", self.name, *words, **keywords)
@@ -107,25 +121,29 @@ class AlertLab:
 
     def __init__(self, programs, directory):
         self.directory = directory
-        self.pair = pair = Lab(programs, directory, servers=2, members=1)
+        self.pair = pair = Lab(programs, directory, servers=2, members=1, lease=LEASE)
         pair.token = os.path.join(directory, "metrics.token")
         with open(pair.token, "w", encoding="utf-8") as file:
             file.write(TOKEN + "\n")
-        # Servers alone with two nodes, without nodes, and with one of Azure.
         self.stored = LoneServer(pair, 2, "10.62.0.0/27")
         self.policed = LoneServer(pair, 3, "10.64.0.0/24")
         self.on_azure = LoneServer(pair, 4, azure.PREFIX)
         self.in_cluster = LoneServer(pair, 5, "10.66.0.0/24")
         self.servers = [self.stored, self.policed, self.on_azure, self.in_cluster]
         self.stored_nodes = [Node(pair, index, self.stored) for index in (0, 1)]
-        self.policed_nodes = [Node(pair, index, self.policed) for index in (2, 3)]
+        self.policed_nodes = [
+            Node(pair, index, self.policed, traffic={"pod_connections": policy_cases.SHARE})
+            for index in (2, 3)]
         self.azure_node = Node(pair, 4, self.on_azure, vm_id=None, azure={})
-        self.checked_node = Node(pair, 5, self.policed)
-        self.legacy_node = Node(pair, 6, self.policed)
+        # To count the connections of a table that is full takes an agent with sanitizers some seconds.
+        self.checked_node = Node(pair, 5, self.in_cluster, traffic={"pod_connections": "off"})
+        self.legacy_node = Node(pair, 6, self.in_cluster)
         self.nodes = [*self.stored_nodes, *self.policed_nodes, self.azure_node, self.checked_node,
                       self.legacy_node]
         self.azure = azure.Azure(pair, [self.azure_node])
         self.api = KubernetesApi(directory, BRIDGE)
+        for node in (self.checked_node, self.legacy_node):
+            self.api.add_node(node.name)
         self.configure()
 
     def configure(self):
@@ -133,7 +151,7 @@ class AlertLab:
             server.settings = {
                 "listen": {"metrics": "0.0.0.0:9464", "metrics_token_file": self.pair.token},
                 "audit": {"period": AUDITS}, "cooldown": "1s",
-                "node_addresses": {"min": 4, "batch": 2, "spare": 0.5, "max": 16},
+                "node_addresses": {"min": 4, "batch": 2, "spare": 0.5, "max": 64},
                 "release": {"idle": "1s", "jitter": "0s", "hysteresis": 0}}
         self.on_azure.settings["cloud"] = {"static": None, **self.azure.config()}
         self.in_cluster.settings["kubernetes"] = {
@@ -158,6 +176,8 @@ class AlertLab:
         self.pair.start_servers()
         for server in self.servers:
             server.await_answer()
+        policy_cases.open_outside()
+        self.policed.apply(*policy_cases.POLICY)
         for node in self.nodes:
             node.start()
         for node in self.nodes:

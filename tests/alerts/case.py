@@ -5,7 +5,7 @@ import inspect
 import threading
 import time
 
-PATIENCE = 90  # Seconds that an alert may take to fire, or to be resolved, unless a case says more.
+PATIENCE = 120  # Seconds that an alert may take to fire, or to be resolved, unless a case says more.
 
 REAL = "programs"  # The condition is made with the real programs.
 SAID = "endpoint"  # An endpoint says what the program would say.
@@ -64,17 +64,19 @@ def seconds_until_firing(watcher, of, begun):
 
 
 def play(of, lab, watcher):
-    """Plays a case; its rows."""
+    """Plays a case; its rows. What it has caused is ended whatever comes of it."""
     for alert in of.alerts:
-        watcher.await_quiet(alert, of.patience)
+        watcher.await_quiet(alert, of.labels, of.patience)
     story = of.run(lab)
     begun = time.monotonic()
     next(story)
-    fired = seconds_until_firing(watcher, of, begun)
-    ended = time.monotonic()
-    next(story, None)
+    try:
+        fired = seconds_until_firing(watcher, of, begun)
+    finally:
+        ended = time.monotonic()
+        next(story, None)
     rows = []
     for alert in of.alerts:
-        watcher.await_quiet(alert, of.patience)
+        watcher.await_quiet(alert, of.labels, of.patience)
         rows.append(Row(alert, of, fired[alert], time.monotonic() - ended))
     return rows

@@ -5,6 +5,7 @@ import http.server
 import json
 import os
 import ssl
+import sys
 import threading
 import time
 
@@ -12,6 +13,7 @@ from ha_lab import sh
 
 ACCOUNT = "/run/secrets/kubernetes.io/serviceaccount"  # /var/run is /run.
 PORT = 6443
+BOOKMARKS = 2  # Seconds from one to the next, while nothing happens.
 
 
 def make_account(directory, address):
@@ -30,6 +32,14 @@ def make_account(directory, address):
     return certificate, key
 
 
+class Listener(http.server.ThreadingHTTPServer):
+    """A client may go away in the middle of a watch, as one that is killed does."""
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
 class KubernetesApi:
     """Thread-safe. It serves from its construction on, at that address."""
 
@@ -42,7 +52,7 @@ class KubernetesApi:
         self.address = address
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(*make_account(directory, address))
-        self.server = http.server.ThreadingHTTPServer((address, PORT), self.handler())
+        self.server = Listener((address, PORT), self.handler())
         self.server.daemon_threads = True
         self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
                                                  do_handshake_on_connect=False)
@@ -134,8 +144,10 @@ class KubernetesApi:
                     with api.changed:
                         news = [event for at, event in api.events if at > version]
                         version = api.version
-                        if not news:
-                            api.changed.wait(1)
+                        if not news and not api.changed.wait(BOOKMARKS):
+                            news = [{"type": "BOOKMARK", "object": {
+                                "kind": "Node", "apiVersion": "v1",
+                                "metadata": {"resourceVersion": str(version)}}}]
                     for event in news:
                         line = json.dumps(event).encode() + b"\n"
                         self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))

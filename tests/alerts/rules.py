@@ -3,9 +3,9 @@ true times are, promtool's tests hold (alerts_test.yaml, agent_rules_test.yaml).
 
 import re
 
-WAIT = "3s"  # In place of every `for`.
-WINDOW = "15s"  # In place of every range that a query looks back over.
-HOUR = 80  # Seconds, in place of 3600 in comparisons with times: a static cloud is audited each minute.
+WAIT = "5s"  # In place of every `for`.
+WINDOW = "20s"  # In place of every range that a query looks back over.
+HOUR = 90  # Seconds, in place of 3600 in comparisons with times: a static cloud is audited each minute.
 
 NAME = re.compile(r"^\s*- alert: (\w+)$", re.M)
 FOR = re.compile(r"^(\s+for: )\d+[smhd]$", re.M)

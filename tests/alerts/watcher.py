@@ -3,6 +3,7 @@ alerts."""
 
 import json
 import os
+import re
 import subprocess
 import time
 import urllib.request
@@ -11,7 +12,7 @@ from ha_lab import Failed, die_with_parent, eventually, expect
 
 ADDRESS = "10.99.0.1:9090"
 TOKEN = "0123456789abcdef0123456789abcdef"
-ROUND = "1s"  # From one reading, and one look at the rules, to the next.
+ROUND = "2s"  # From one reading, and one look at the rules, to the next; and for how long one may take.
 
 
 class Watcher:
@@ -80,18 +81,37 @@ class Watcher:
         return [alert["labels"] for alert in self.ask("alerts")["alerts"]
                 if alert["state"] in states and name in (None, alert["labels"]["alertname"])]
 
+    def values(self, name):
+        """What the metrics of an alert's rule are, for whoever wonders why it does not fire."""
+        query = next(rule["query"] for group in self.ask("rules")["groups"]
+                     for rule in group["rules"] if rule["name"] == name)
+        said, zeros = [], 0
+        for metric in sorted(set(re.findall(r"\b(?:spoke|process)_\w+", query))):
+            for row in self.ask(f"query?query={metric}")["result"]:
+                zeros += row["value"][1] == "0"
+                if row["value"][1] == "0" and zeros > 8:
+                    continue
+                labels = {key: value for key, value in row["metric"].items()
+                          if key not in ("__name__", "job")}
+                said.append(f"{metric}{labels} {row['value'][1]}")
+        return "\n  ".join([query, *said[:60]])
+
+    def matching(self, name, labels, states=("pending", "firing")):
+        """Those of this name that have these labels among theirs."""
+        return [alert for alert in self.alerts(name, states) if labels.items() <= alert.items()]
+
     def await_firing(self, name, labels, seconds):
         """Until such an alert fires, with these labels among its own; after how many seconds it did."""
         begun = time.monotonic()
         try:
-            eventually(f"{name} fires", lambda: any(
-                labels.items() <= alert.items() for alert in self.alerts(name, ("firing",))), seconds)
+            eventually(f"{name} fires", lambda: self.matching(name, labels, ("firing",)), seconds)
         except Failed as failure:
-            raise Failed(f"{failure}; what fires: {self.alerts(states=('firing',))}") from None
+            fires = sorted({alert["alertname"] for alert in self.alerts(states=("firing",))})
+            raise Failed(f"{failure}; these fire: {fires}; {self.values(name)}") from None
         return time.monotonic() - begun
 
-    def await_quiet(self, name, seconds):
+    def await_quiet(self, name, labels, seconds):
         """Until no such alert fires or is pending; after how many seconds that was so."""
         begun = time.monotonic()
-        eventually(f"{name} is resolved", lambda: not self.alerts(name), seconds)
+        eventually(f"{name} is resolved", lambda: not self.matching(name, labels), seconds)
         return time.monotonic() - begun

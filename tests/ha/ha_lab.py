@@ -22,6 +22,7 @@ ETCD_ELECTION_MS = 500
 TOKEN = "ha"  # Of the cluster of etcd.
 START = 60  # Seconds that any start may take on a machine that is busy.
 
+PTRACE_DETACH = 17
 PTRACE_SEIZE = 0x4206
 PTRACE_INTERRUPT = 0x4207
 WALL = 0x40000000  # Of waitpid(2): threads as well.
@@ -118,6 +119,20 @@ class Machine:
                 os.waitpid(self.traced, WALL)
                 self.traced = None
             self.process.wait()
+
+    def stop_thread(self, task):
+        """Stops one thread of the program, as nothing but a fault would. Only the thread that calls
+        this may have it go on."""
+        for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
+            if LIBC.ptrace(request, task, None, None) != 0:
+                raise OSError(ctypes.get_errno(), "ptrace")
+        os.waitpid(task, WALL)
+        self.traced = task
+
+    def resume_thread(self):
+        if LIBC.ptrace(PTRACE_DETACH, self.traced, None, None) != 0:
+            raise OSError(ctypes.get_errno(), "ptrace")
+        self.traced = None
 
     def stop(self, patience=15):
         """SIGTERM; the exit code."""
@@ -253,11 +268,7 @@ class Server(Machine):
             with open(f"/proc/{self.process.pid}/task/{task}/comm", encoding="utf-8") as comm:
                 if comm.read().strip() != "fleet-loop":
                     continue
-            for request in (PTRACE_SEIZE, PTRACE_INTERRUPT):
-                if LIBC.ptrace(request, int(task), None, None) != 0:
-                    raise OSError(ctypes.get_errno(), "ptrace")
-            os.waitpid(int(task), WALL)
-            self.traced = int(task)
+            self.stop_thread(int(task))
             return
         raise Failed(f"{self.name} has no thread fleet-loop")
 

@@ -1,0 +1,65 @@
+"""Alerts of what the cloud answers, on the simulated Azure."""
+
+import json
+import urllib.request
+
+from azure import SET, SUBNET
+from case import case
+
+SLOW = 62  # Seconds that a change of a machine takes: more than the minute of the rule.
+
+
+@case("SpokeCloudDenies")
+def cloud_denies(lab):
+    """Azure answers every read with 403; the permission is there again, and the server is restarted, which
+    would wait for up to half an hour."""
+    lab.azure.post("faults", deny_reads=True)
+    yield
+    lab.azure.post("faults", deny_reads=False)
+    lab.on_azure.restart()
+
+
+@case("SpokeCloudThrottles")
+def cloud_throttles(lab):
+    """Azure's front door lets in one read in five seconds, without telling; then it is as wide as before."""
+    lab.azure.post("faults", front_door_reads=1, front_door_reads_per_s=0.2,
+                   expose_throttle_headers=False)
+    yield
+    lab.azure.post("faults", front_door_reads=250, front_door_reads_per_s=25,
+                   expose_throttle_headers=True)
+
+
+@case("SpokeAuditDifferences")
+def audit_differences(lab):
+    """Another writer puts an address on a NIC under a name of the server's; it takes the address off."""
+    machine = f"{lab.azure.url}{SET}/virtualMachines/0?api-version=2024-07-01"
+
+    def write(change):
+        with urllib.request.urlopen(machine, timeout=10) as answer:
+            instance = json.load(answer)
+        nics = instance["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"]
+        change(nics[0]["properties"]["ipConfigurations"])
+        # What was not asked for with the rights to read it may not be sent either.
+        instance["properties"].get("storageProfile", {}).pop("imageReference", None)
+        body = {key: instance[key] for key in ("location", "properties")}
+        request = urllib.request.Request(machine, data=json.dumps(body).encode(), method="PUT",
+                                         headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            answer.read()
+    write(lambda configurations: configurations.append(
+        {"name": "spoke-by-hand", "properties": {"primary": False, "subnet": {"id": SUBNET},
+                                                 "privateIPAddressVersion": "IPv4"}}))
+    yield
+    write(lambda configurations: configurations.pop())
+
+
+@case("SpokeAttachSlow", patience=240)
+def attach_slow(lab):
+    """A node needs more addresses, and Azure takes more than a minute for each change; then it is fast."""
+    lab.azure.post("faults", latency_least_s=SLOW, latency_most_s=SLOW)
+    for _ in range(4):  # All that it has, so that it needs more before a pod waits.
+        lab.azure_node.add()
+    yield
+    lab.azure.post("faults", latency_least_s=0.5, latency_most_s=1)
+    for pod in list(lab.azure_node.pods):
+        lab.azure_node.delete(pod)

@@ -1,11 +1,14 @@
 """Alerts of what the cloud answers, on the simulated Azure."""
 
+import contextlib
 import json
+import threading
 import urllib.request
 
 from azure import SET, SUBNET
 from case import case
 
+LATENCY = 1.5  # Seconds; a change takes one at most.
 SLOW = 62  # Seconds that a change of a machine takes: more than the minute of the rule.
 
 
@@ -29,28 +32,45 @@ def cloud_throttles(lab):
                    expose_throttle_headers=True)
 
 
+def put_by_hand(lab, name):
+    """Puts an address on the NIC of the node, as another writer would."""
+    machine = f"{lab.azure.url}{SET}/virtualMachines/0?api-version=2024-07-01"
+    with urllib.request.urlopen(machine, timeout=10) as answer:
+        instance = json.load(answer)
+    nics = instance["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"]
+    nics[0]["properties"]["ipConfigurations"].append(
+        {"name": name, "properties": {"primary": False, "subnet": {"id": SUBNET},
+                                      "privateIPAddressVersion": "IPv4"}})
+    # What there is no right to read may not be sent either.
+    instance["properties"].get("storageProfile", {}).pop("imageReference", None)
+    body = {key: instance[key] for key in ("location", "properties")}
+    request = urllib.request.Request(machine, data=json.dumps(body).encode(), method="PUT",
+                                     headers={"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        answer.read()
+
+
 @case("SpokeAuditDifferences")
 def audit_differences(lab):
-    """Another writer puts an address on a NIC under a name of the server's; it takes the address off."""
-    machine = f"{lab.azure.url}{SET}/virtualMachines/0?api-version=2024-07-01"
+    """Another writer puts addresses on a NIC under names of the server's, again and again, and an operator has
+    the server audit; then they stop, and the server gives them back."""
+    over = threading.Event()
 
-    def write(change):
-        with urllib.request.urlopen(machine, timeout=10) as answer:
-            instance = json.load(answer)
-        nics = instance["properties"]["networkProfileConfiguration"]["networkInterfaceConfigurations"]
-        change(nics[0]["properties"]["ipConfigurations"])
-        # What was not asked for with the rights to read it may not be sent either.
-        instance["properties"].get("storageProfile", {}).pop("imageReference", None)
-        body = {key: instance[key] for key in ("location", "properties")}
-        request = urllib.request.Request(machine, data=json.dumps(body).encode(), method="PUT",
-                                         headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            answer.read()
-    write(lambda configurations: configurations.append(
-        {"name": "spoke-by-hand", "properties": {"primary": False, "subnet": {"id": SUBNET},
-                                                 "privateIPAddressVersion": "IPv4"}}))
+    def write():
+        number = 0
+        while not over.is_set():
+            number += 1
+            # The server takes each for its own after a while: only what is new is a difference.
+            with contextlib.suppress(OSError):  # A change of the server's is under way.
+                put_by_hand(lab, f"spoke-by-hand-{number}")
+            over.wait(LATENCY)
+            lab.on_azure.spokectl("audit")
+            over.wait(LATENCY)
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
     yield
-    write(lambda configurations: configurations.pop())
+    over.set()
+    writer.join()
 
 
 @case("SpokeAttachSlow", patience=240)

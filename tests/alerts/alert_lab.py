@@ -131,6 +131,8 @@ class AlertLab:
         self.in_cluster = LoneServer(pair, 5, "10.66.0.0/24")
         self.servers = [self.stored, self.policed, self.on_azure, self.in_cluster]
         self.stored_nodes = [Node(pair, index, self.stored) for index in (0, 1)]
+        # With two nodes, nobody can tell which of them loses packets.
+        self.third_node = Node(pair, 7, self.stored)
         self.policed_nodes = [
             Node(pair, index, self.policed, traffic={"pod_connections": policy_cases.SHARE})
             for index in (2, 3)]
@@ -138,7 +140,7 @@ class AlertLab:
         # To count the connections of a table that is full takes an agent with sanitizers some seconds.
         self.checked_node = Node(pair, 5, self.in_cluster, traffic={"pod_connections": "off"})
         self.legacy_node = Node(pair, 6, self.in_cluster)
-        self.nodes = [*self.stored_nodes, *self.policed_nodes, self.azure_node, self.checked_node,
+        self.nodes = [*self.stored_nodes, self.third_node, *self.policed_nodes, self.azure_node, self.checked_node,
                       self.legacy_node]
         self.azure = azure.Azure(pair, [self.azure_node])
         self.api = KubernetesApi(directory, BRIDGE)
@@ -153,6 +155,7 @@ class AlertLab:
                 "audit": {"period": AUDITS}, "cooldown": "1s",
                 "node_addresses": {"min": 4, "batch": 2, "spare": 0.5, "max": 64},
                 "release": {"idle": "1s", "jitter": "0s", "hysteresis": 0}}
+        self.stored.settings["reachability"] = {"interval": "1s", "window": "10s"}
         self.on_azure.settings["cloud"] = {"static": None, **self.azure.config()}
         self.in_cluster.settings["kubernetes"] = {
             "unfit_after": "30s", "fit_after": "1s", "max_tainted_share": 0.0,

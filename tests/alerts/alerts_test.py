@@ -34,7 +34,8 @@ QUIET = 12  # Seconds in which no alert may fire, before anything is done: longe
 TRACKS = {
     "pair": [server_cases.server_down, server_cases.no_leader],
     "store": [server_cases.store_not_writable, server_cases.agent_away, server_cases.recovery,
-              server_cases.address_doubled, server_cases.pool_full, server_cases.releases_frozen],
+              server_cases.address_doubled, server_cases.pool_full, server_cases.releases_frozen,
+              node_cases.node_loses_packets, node_cases.probes_lost],
     "addresses": [server_cases.addresses_quarantined, server_cases.promise_broken],
     "azure": [azure_cases.audit_differences, azure_cases.attach_slow, azure_cases.cloud_throttles,
               azure_cases.cloud_denies],

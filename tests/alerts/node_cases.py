@@ -37,6 +37,32 @@ def rules_drift(lab):
     thread.join()
 
 
+def drop_echoes(node, which):
+    node.run("nft", "-f", "-", input=f"""table inet lossy {{
+      chain in {{ type filter hook input priority 0;
+        meta l4proto {{ icmp, ipv6-icmp }} {which} drop; }}
+    }}""")
+
+
+@case("SpokeNodeLosesPackets", labels={"job": "stored"})
+def node_loses_packets(lab):
+    """A node drops four of ten echoes that come; it drops none any more."""
+    drop_echoes(lab.third_node, "numgen random mod 10 < 4")
+    yield
+    lab.third_node.run("nft", "delete", "table", "inet", "lossy")
+
+
+@case("SpokeProbesLost", labels={"job": "stored"})
+def probes_lost(lab):
+    """Two of three nodes drop all echoes that come; they drop none any more."""
+    nodes = lab.stored_nodes
+    for node in nodes:
+        drop_echoes(node, "")
+    yield
+    for node in nodes:
+        node.run("nft", "delete", "table", "inet", "lossy")
+
+
 @case("SpokeTrafficUnreadable")
 def traffic_unreadable(lab):
     """The thread of an agent that reads the kernel's counters stands still; it goes on."""

@@ -148,6 +148,19 @@ TEST(JudgeProbes, NoiseAccusesNobody) {
   }
 }
 
+TEST(JudgeProbes, AnAgentThatLiesAccusesNobodyButItself) {
+  // It says that all it sends is lost, or all that it sends to one other.
+  const auto all = [](size_t from, size_t, size_t) { return from == 6; };
+  EXPECT_THAT(SuspectsOf(Fleet(40).Probe(5, 9, all).Judge()), ElementsAre("n0006"));
+  const auto one = [](size_t from, size_t to, size_t) { return from == 6 && to == 9; };
+  EXPECT_THAT(SuspectsOf(Fleet(40).Probe(5, 9, one).Judge()), IsEmpty());
+  // Two of them are no majority of anybody's peers either.
+  const auto two = [](size_t from, size_t to, size_t) {
+    return (from == 6 || from == 7) && to == 9;
+  };
+  EXPECT_THAT(SuspectsOf(Fleet(40).Probe(39, 9, two).Judge()), IsEmpty());
+}
+
 TEST(JudgeProbes, APairIsToldFromItsNodes) {
   const auto cut = [](size_t from, size_t to, size_t) {
     return (from == 3 && to == 5) || (from == 5 && to == 3);

@@ -37,7 +37,7 @@ TRACKS = {
               server_cases.address_doubled, server_cases.pool_full, server_cases.releases_frozen,
               node_cases.node_loses_packets, node_cases.probes_lost],
     "addresses": [server_cases.addresses_quarantined, server_cases.promise_broken],
-    "azure": [azure_cases.audit_differences, azure_cases.attach_slow, azure_cases.cloud_throttles,
+    "azure": [azure_cases.attach_slow, azure_cases.audit_differences, azure_cases.cloud_throttles,
               azure_cases.cloud_denies],
     "policy": [policy_cases.policy_refused, policy_cases.traffic_leaks,
                policy_cases.pod_over_share, policy_cases.budget_saturated,

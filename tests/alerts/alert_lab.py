@@ -153,9 +153,9 @@ class AlertLab:
             server.settings = {
                 "listen": {"metrics": "0.0.0.0:9464", "metrics_token_file": self.pair.token},
                 "audit": {"period": AUDITS}, "cooldown": "1s",
+                "reachability": {"interval": "1s", "window": "10s"},
                 "node_addresses": {"min": 4, "batch": 2, "spare": 0.5, "max": 64},
                 "release": {"idle": "1s", "jitter": "0s", "hysteresis": 0}}
-        self.stored.settings["reachability"] = {"interval": "1s", "window": "10s"}
         self.on_azure.settings["cloud"] = {"static": None, **self.azure.config()}
         self.in_cluster.settings["kubernetes"] = {
             "unfit_after": "30s", "fit_after": "1s", "max_tainted_share": 0.0,
@@ -171,7 +171,8 @@ class AlertLab:
         return self
 
     def start(self):
-        self.azure.start()
+        others = [*self.pair.servers, *self.pair.members, *self.servers, *self.nodes]
+        self.azure.start([machine for machine in others if machine is not self.azure_node])
         for server in self.servers:
             server.configure()
             server.start()

@@ -130,7 +130,10 @@ def play_all(lab, watcher, wanted, chosen):
     errors = [error for track in tracks for error in track.errors]
     expect(not errors, "\n".join(errors))
     expect(chosen <= {row.alert for row in rows}, "not all of them have been played")
-    eventually("nothing fires any more", lambda: not watcher.alerts(), 60)
+    try:
+        eventually("nothing fires any more", lambda: not watcher.alerts(), 60)
+    except Failed as failure:
+        raise Failed(f"{failure}: {watcher.alerts()}") from failure
     for track in tracks:
         track.end()
 

@@ -13,6 +13,16 @@ SET = f"{GROUP}/providers/Microsoft.Compute/virtualMachineScaleSets/pool"
 PREFIX = "10.99.0.0/24"
 
 
+def scale_set(name, machines):
+    """A scale set of these machines, as the simulator's specification has it."""
+    first = []
+    for machine in machines:
+        link = json.loads(sh("ip", "-n", machine.name, "-j", "link", "show", "eth0"))[0]
+        first.append({"node": machine.name, "mac": link["address"], "address": machine.address})
+    return {"subscription": "00000000-0000-0000-0000-000000000001", "resource_group": "lab", "name": name,
+            "location": "westeurope", "subnet_id": SUBNET, "instances": len(first), "first": first}
+
+
 class Azure(Machine):
     """The simulator, on a machine of its own."""
 
@@ -22,15 +32,10 @@ class Azure(Machine):
         self.nodes = nodes
         self.url = f"http://{self.address}:8086"
 
-    def start(self):
-        first = []
-        for node in self.nodes:
-            link = json.loads(sh("ip", "-n", node.name, "-j", "link", "show", "eth0"))[0]
-            first.append({"node": node.name, "mac": link["address"], "address": node.address})
+    def start(self, others):
+        """`others`: the machines of the network that are not its nodes, whose addresses it gives to nobody."""
         spec = {"subnets": [{"id": SUBNET, "prefix": PREFIX}],
-                "scale_sets": [{"subscription": "00000000-0000-0000-0000-000000000001",
-                                "resource_group": "lab", "name": "pool", "location": "westeurope",
-                                "subnet_id": SUBNET, "instances": len(first), "first": first}]}
+                "scale_sets": [scale_set("pool", self.nodes), scale_set("others", [self, *others])]}
         path = os.path.join(self.directory, "spec.json")
         with open(path, "w", encoding="utf-8") as file:
             json.dump(spec, file)

@@ -144,6 +144,20 @@ TEST_F(ReachabilityCallsTest, ANodeThatNobodyReachesIsFound) {
                                                        "node3; see: spokectl reachability")));
 }
 
+TEST_F(ReachabilityCallsTest, APairThatIsCutIsAProblemToo) {
+  ConnectAll([](const std::string& node, const std::string& address) {
+    return (node == "node1" && address == "10.9.0.12") ||
+           (node == "node2" && address == "10.9.0.11");
+  });
+  ReachabilityJob job({loop_, real_clock_, log_, reachability_});
+  RunRounds(job, 3);
+  v1::GetStatusResponse status;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetStatus, v1::GetStatusRequest(), status).ok());
+  EXPECT_THAT(status.problems(),
+              ElementsAre("1 pair of nodes do not reach each other, node1 and node2 among them; "
+                          "see: spokectl reachability show"));
+}
+
 TEST_F(ReachabilityCallsTest, AnAgentThatDoesNotAnswerAccusesNobody) {
   ConnectAll([](const std::string&, const std::string&) { return false; });
   ConnectNode();  // A new session of node1, whose agent reads no probes.

@@ -179,9 +179,15 @@ void ReachabilityJob::Tell(const Reachability& judged) {
   }
   told_unjudged_ = !judged.unjudged.empty();
   if (!problem.empty()) {
-    problem = fmt::format("the network of {} {} loses packets: {}{}; see: spokectl reachability",
-                          told_.size(), told_.size() == 1 ? "node" : "nodes", problem,
-                          told_.size() > kSuspectsTold ? ", ..." : "");
+    problem = fmt::format(
+        "the network of {} {} loses packets: {}{}; see: spokectl reachability show", told_.size(),
+        told_.size() == 1 ? "node" : "nodes", problem, told_.size() > kSuspectsTold ? ", ..." : "");
+  } else if (!judged.pairs.empty()) {
+    problem = fmt::format(
+        "{} of nodes do not reach each other, {} and {} among them; see: spokectl "
+        "reachability show",
+        judged.pairs.size() == 1 ? "1 pair" : fmt::format("{} pairs", judged.pairs.size()),
+        judged.pairs.front().a, judged.pairs.front().b);
   }
   edges_.loop.PostProblem("reachability", problem);
 }

@@ -198,8 +198,8 @@ TEST_F(ShapingEscapeTest, AClassThatThePodHasChosenIsForgotten) {
   ASSERT_EQ(RunInPod("tc qdisc add dev eth0 clsact && "
                      "tc filter add dev eth0 egress protocol all u32 match u32 0 0 classid 5b0:10"),
             0);
-  for (const ip::Address& target : {kServiceV4, kInternetV4}) ExpectHeld(target, 20);
-  // One pod's choice is not charged to another, or taken for a note of what came from outside.
+  // One pod's choice is not charged to another, or taken for a note of what came from outside. This
+  // comes first, while no transfer has left packets in the queues.
   const auto other = Attach(8);
   ASSERT_EQ(ShellStatus(other->netns.netns(),
                         "tc qdisc add dev eth0 clsact && "
@@ -212,6 +212,7 @@ TEST_F(ShapingEscapeTest, AClassThatThePodHasChosenIsForgotten) {
   ASSERT_EQ(client.Send("from a neighbour"), 0);
   EXPECT_EQ(server.Receive(), "from a neighbour");
   EXPECT_EQ(ClassRead(kIn, 0x10).sent.count(), before);
+  for (const ip::Address& target : {kServiceV4, kInternetV4}) ExpectHeld(target, 20);
 }
 
 TEST_F(ShapingEscapeTest, WhatIsSentWithoutAnAnswerWaitsToo) {

@@ -25,7 +25,8 @@ constexpr double kClearShare = 0.02;
 constexpr uint64_t kLeastFullProbes = 4;
 constexpr double kSuspectFullShare = 0.8;
 constexpr double kSuspectPairShare = 0.5;
-// Above this nothing can be told of one node: the network as a whole lets no probes through.
+// Above this share of what no suspect explains, nothing can be told of one node: the network as a
+// whole lets no probes through.
 constexpr double kMostLostShare = 0.5;
 constexpr size_t kLeastOfGroup = 3;
 
@@ -113,6 +114,7 @@ class Suspects {
   }
 
   const ProbeTally& unexplained(size_t place) const { return unexplained_[place]; }
+  const ProbeTally& unexplained() const { return all_; }
   bool IsExplained(size_t sample) const { return explained_[sample]; }
   size_t places() const { return of_.size(); }
 
@@ -192,6 +194,14 @@ void SuspectNodes(Reachability& out, const std::vector<size_t>& index, Suspects&
         absl::ToInt64Seconds(out.window), full ? "small ones" : "those of most others");
     suspects.Explain(place);
   }
+}
+
+// Returns whether so much is lost, or by so many, that the network as a whole must be to blame.
+bool IsBeyondJudging(const Reachability& judged, const Suspects& small) {
+  const auto suspects = std::count_if(judged.nodes.begin(), judged.nodes.end(),
+                                      [](const NodeReach& n) { return !n.suspicion.empty(); });
+  return small.unexplained().lost_share() > kMostLostShare ||
+         2 * static_cast<size_t>(suspects) > judged.nodes.size();
 }
 
 // Returns the tallies of the pairs that lost a probe for which `counts` is true, over all probes of
@@ -294,14 +304,6 @@ Reachability JudgeProbes(ProbesSeen seen, const Reachability* before) {
                    .samples = std::move(seen.samples)};
   std::vector<size_t> index;
   AddNodes(out, index);
-  if (out.all.lost_share() > kMostLostShare) {
-    out.unjudged = fmt::format(
-        "{} of {} probes were lost, so that no single node is to blame: is ICMP echo let through "
-        "between nodes?",
-        out.all.lost, out.all.probes);
-    AddGroups(out);
-    return out;
-  }
   const size_t places = out.places.size();
   std::vector<Threshold> small_probes(places, {kLeastProbes, kSuspectShare});
   for (size_t place = 0; before != nullptr && place < places; ++place) {
@@ -310,6 +312,15 @@ Reachability JudgeProbes(ProbesSeen seen, const Reachability* before) {
   }
   Suspects small(out.samples, places, false);
   SuspectNodes(out, index, small, small_probes, false);
+  if (IsBeyondJudging(out, small)) {
+    for (NodeReach& node : out.nodes) node.suspicion.clear();
+    out.unjudged = fmt::format(
+        "{} of {} probes were lost, so that no single node is to blame: is ICMP echo let through "
+        "between nodes?",
+        out.all.lost, out.all.probes);
+    AddGroups(out);
+    return out;
+  }
   Suspects full(out.samples, places, true);
   for (size_t place = 0; place < places; ++place) {
     if (index[place] < places && !out.nodes[index[place]].suspicion.empty()) full.Explain(place);

@@ -202,6 +202,16 @@ TEST(JudgeProbes, WhenMostIsLostNobodyIsToBlame) {
   EXPECT_THAT(judged.unjudged, HasSubstr("900 of 900 probes were lost"));
 }
 
+TEST(JudgeProbes, ADeadNodeAmongThreeIsFoundThoughMostProbesAreLost) {
+  const auto dead = [](size_t from, size_t to, size_t) { return from == 1 || to == 1; };
+  const Reachability judged = Fleet(3).Probe(2, 9, dead).Judge();
+  EXPECT_GT(judged.all.lost_share(), 0.5);
+  EXPECT_THAT(SuspectsOf(judged), ElementsAre("n0001"));
+  EXPECT_EQ(judged.unjudged, "");
+  const auto two = [](size_t from, size_t to, size_t) { return from + to > 0 && (from | to) != 0; };
+  EXPECT_THAT(Fleet(3).Probe(2, 9, two).Judge().unjudged, HasSubstr("probes were lost"));
+}
+
 TEST(JudgeProbes, APathThatIsTooNarrowIsFoundByFullSize) {
   const auto narrow = [](size_t from, size_t to, size_t) { return from == 4 || to == 4; };
   Fleet fleet(20);

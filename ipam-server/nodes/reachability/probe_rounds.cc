@@ -4,12 +4,21 @@
 #include <optional>
 #include <utility>
 
+#include "ipam-server/policy/platform_blocks.h"
+
 namespace spoke::ipam {
 namespace {
 
+// Agents say themselves what their addresses are. Many nodes must not be made to probe a multicast
+// group, or each its own loopback interface.
+bool MayBeProbed(const ip::Address& address) {
+  const ip::Address none = address.is_v4() ? ip::Address::V4(0) : ip::Address::V6(0, 0);
+  return address != none && CheckOutsidePlatform(ip::Prefix::Host(address)).ok();
+}
+
 std::optional<ip::Address> AddressOf(const ProbedNode& node, ip::Family family) {
   for (const ip::Address& address : node.addresses) {
-    if (address.family() == family) return address;
+    if (address.family() == family && MayBeProbed(address)) return address;
   }
   return std::nullopt;
 }

@@ -121,6 +121,29 @@ TEST(ProbeRounds, BothFamiliesHaveTheirTurn) {
   EXPECT_TRUE(addresses.contains("10.0.0.2"));
 }
 
+TEST(ProbeRounds, AnAgentCannotHaveOthersProbeWhatIsNoNodes) {
+  std::vector<ProbedNode> nodes = Nodes(3);
+  nodes[1].addresses.clear();
+  for (const char* text : {"224.0.0.1", "255.255.255.255", "127.0.0.1", "169.254.169.254",
+                           "0.0.0.0", "::", "::1", "ff02::1", "fe80::1"}) {
+    nodes[1].addresses.push_back(ip::Address::Parse(text).value());
+  }
+  ProbeRounds rounds({.peers = 2, .full_every = 100});
+  for (const ProbeQuestion& question : rounds.Begin(nodes, kNow)) {
+    for (const node_api::ProbeTarget& target : question.request.targets) {
+      EXPECT_TRUE(target.address == nodes[0].addresses[0] ||
+                  target.address == nodes[2].addresses[0])
+          << target.address.ToString();
+    }
+  }
+  nodes[1].addresses.push_back(ip::Address::Parse("10.0.0.77").value());
+  std::set<std::string> probed;
+  for (const ProbeQuestion& question : rounds.Begin(nodes, kNow)) {
+    for (const auto& target : question.request.targets) probed.insert(target.address.ToString());
+  }
+  EXPECT_TRUE(probed.contains("10.0.0.77")) << "its first that can be one";
+}
+
 TEST(ProbeRounds, WhatIsLostIsJudgedAndTheOldForgotten) {
   ProbeRounds rounds({.peers = 4, .window = absl::Minutes(1), .full_every = 100});
   const auto dead = [](const std::string& from, const std::string& to) {

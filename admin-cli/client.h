@@ -47,6 +47,8 @@ inline constexpr Call<v1::ListPoolsRequest, v1::ListPoolsResponse> kListPools;
 inline constexpr Call<v1::GetNodeRequest, v1::GetNodeResponse> kGetNode;
 inline constexpr Call<v1::SetNodeModeRequest, v1::NodeInfo> kSetNodeMode;
 inline constexpr Call<v1::RetryNodeRequest, v1::NodeInfo> kRetryNode;
+inline constexpr Call<v1::StartMaintenanceRequest, v1::StartMaintenanceResponse> kStartMaintenance;
+inline constexpr Call<v1::GetNodeDataRequest, v1::GetNodeDataResponse> kGetNodeData;
 inline constexpr Call<v1::ForgetNodeRequest, v1::ForgetNodeResponse> kForgetNode;
 inline constexpr Call<v1::RevokeIdentityRequest, v1::RevokeIdentityResponse> kRevokeIdentity;
 inline constexpr Call<v1::UnrevokeIdentityRequest, v1::UnrevokeIdentityResponse> kUnrevokeIdentity;

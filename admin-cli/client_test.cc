@@ -45,12 +45,13 @@ class ClientCallsTest : public testing::Test {
 TEST_F(ClientCallsTest, EveryCallOfTheServiceIsThereWithItsMessages) {
   const auto check = [this](const auto&... calls) { (Check(calls), ...); };
   check(kGetStatus, kGetRecovery, kConfirmRecovery, kUnfreeze, kListPools, kGetNode, kSetNodeMode,
-        kRetryNode, kForgetNode, kRevokeIdentity, kUnrevokeIdentity, kListRevoked, kListRoots,
-        kRotateAuthority, kGetAddress, kGetAddressHistory, kReleaseAddress, kQuarantineAddress,
-        kCreateReservation, kListReservations, kDeleteReservation, kApply, kDeleteObjects,
-        kGetObjects, kGetRollout, kResumeRollout, kUndoRollout, kListOperatorLog, kEstimateCuts,
-        kExplain, kWhatIf, kGetTop, kGetTraffic, kGetBudgets, kListNodes, kListAddresses, kAudit,
-        kVerifyPolicy, kGetReachability, kCheckNodes, kListEvents, kBackup);
+        kRetryNode, kStartMaintenance, kGetNodeData, kForgetNode, kRevokeIdentity,
+        kUnrevokeIdentity, kListRevoked, kListRoots, kRotateAuthority, kGetAddress,
+        kGetAddressHistory, kReleaseAddress, kQuarantineAddress, kCreateReservation,
+        kListReservations, kDeleteReservation, kApply, kDeleteObjects, kGetObjects, kGetRollout,
+        kResumeRollout, kUndoRollout, kListOperatorLog, kEstimateCuts, kExplain, kWhatIf, kGetTop,
+        kGetTraffic, kGetBudgets, kListNodes, kListAddresses, kAudit, kVerifyPolicy,
+        kGetReachability, kCheckNodes, kListEvents, kBackup);
   EXPECT_EQ(static_cast<int>(seen_.size()), service_.method_count());
 }
 

@@ -82,7 +82,7 @@ Command CommandTree() {
   add(ExplainCommands());
   add({ReachabilityCommand(), CheckCommand()});
   add({DashboardCommand(), BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
-  add({PoolCommand(), NodeCommand(), IpCommand(), ReserveCommand()});
+  add({PoolCommand(), NodeCommand(), MaintenanceCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});
   add({DoctorCommand(), BackupCommand(), StoreCommand(), RecoveryCommand(), AuthorityCommand(),

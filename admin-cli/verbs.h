@@ -28,6 +28,7 @@ Command BudgetCommand();                 // budget list|show|explain.
 Command CheckCommand();                  // check.
 Command DashboardCommand();              // dashboard.
 Command DoctorCommand();                 // doctor.
+Command MaintenanceCommand();            // maintenance list|start.
 Command ReachabilityCommand();           // reachability show|node|matrix.
 Command AuditLogCommand();               // audit-log.
 Command PolicyHistoryVerb();             // policy history.

@@ -68,6 +68,7 @@ struct EtcdConfig {
 struct KubernetesConfig {
   HoldTimes times;
   WriteLimits limits;
+  MaintenanceRemedy remedy;
 
   bool operator==(const KubernetesConfig&) const = default;
 };

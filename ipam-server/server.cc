@@ -241,10 +241,11 @@ absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& confi
   const auto access =
       kubernetes::InClusterAccess([](const char* name) { return std::getenv(name); });
   if (!access.ok()) return base::Annotate(access.status(), "kubernetes, in the configuration");
-  return std::make_unique<NodesJob>(
-      *access,
-      NodeSync::Settings{.times = config.kubernetes->times, .limits = config.kubernetes->limits},
-      edges);
+  return std::make_unique<NodesJob>(*access,
+                                    NodeSync::Settings{.times = config.kubernetes->times,
+                                                       .limits = config.kubernetes->limits,
+                                                       .remedy = config.kubernetes->remedy},
+                                    edges);
 }
 
 // Returns what lets nodes probe each other; null: they are not to.

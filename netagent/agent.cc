@@ -207,9 +207,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                      [this](const node_api::ProbeAnswer& answer) { session_.Answer(answer); }),
       tombstones_(
           os::DirectoryOf(config.cni_socket) + "/tombstones",
-          [this](const AttachmentKey& key, absl::Time written) {
-            return attachments_.DelAskedAt(key, written);
-          },
+          [this](const auto& key, absl::Time at) { return attachments_.DelAskedAt(key, at); },
           log_),
       cni_installer_(CniInstallOf(config), log_),
       health_(fmt::format("{}", fmt::join(config.servers, ", ")), config.nic,
@@ -221,6 +219,10 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
       findings_({.clock = clock_,
                  .read = std::move(edges.health.read_findings),
                  .tell = [this](const auto& findings) { session_.ReportFindings(findings); }}),
+      maintenance_({.clock = clock_,
+                    .read = std::move(edges.maintenance.read),
+                    .tell = [this](const auto& said) { session_.ReportMaintenance(said); }}),
+      begin_maintenance_(std::move(edges.maintenance.begin)),
       cni_(
           loop_,
           [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
@@ -381,6 +383,7 @@ void Agent::ListParts() {
               [this] { return cni_installer_.NextWake(CanServe()); }});
   parts_.Add(kEvery, health_);
   parts_.Add(kEvery, findings_);
+  parts_.Add(kEvery, maintenance_);
 }
 
 absl::Status Agent::Start(const std::vector<Event>& events) {
@@ -577,6 +580,7 @@ void Agent::SayHello() {
   greeting.demand = adds_.DemandForHello();
   session_.Begin(greeting);
   findings_.OnSession();
+  maintenance_.OnSession();
   if (ShapesByPolicy()) shaping_->OnStream();
 }
 

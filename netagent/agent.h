@@ -43,6 +43,7 @@
 #include "netagent/fastpath/fast_path.h"
 #include "netagent/journal/journal.h"
 #include "netagent/links/links.h"
+#include "netagent/maintenance/maintenance_report.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/findings_report.h"
 #include "netagent/node/node_routes.h"
@@ -104,6 +105,13 @@ struct HealthParts {
   std::function<void(std::vector<std::string>)> say = nullptr;  // Told why it is not ready.
 };
 
+// Where maintenance of the node is announced; empty where nobody does.
+struct AnnouncedMaintenance {
+  // Called on the loop's thread, and must not block.
+  std::function<std::optional<node_api::Maintenance>()> read = nullptr;  // nullopt: not known yet.
+  std::function<void(std::vector<std::string>)> begin = nullptr;         // These events may begin.
+};
+
 // Everything runs on the loop's thread except the session's callbacks, which only post to it.
 class Agent {
  public:
@@ -117,6 +125,7 @@ class Agent {
     CloudParts cloud;
     TrafficParts traffic = {};
     HealthParts health = {};
+    AnnouncedMaintenance maintenance = {};
     // Null where the kernel cannot delete connections: a cooldown then is a time and nothing else.
     ConntrackTable* conntrack = nullptr;
     // A second table, for policies; null: they cut what their rules drop, and count nothing first.
@@ -181,6 +190,12 @@ class Agent {
   void Take(const node_api::Forecast& forecast) { adds_.OnForecast(forecast); }
   void Take(const node_api::AttachTracesRequest& request) { adds_.OnTracesRequest(request); }
   void Take(const node_api::PolicyTrial& trial);
+  void Take(const node_api::MaintenanceStart& start) {
+    if (begin_maintenance_) begin_maintenance_(start.events);
+  }
+  void Take(const node_api::NodeDataRequest& request) {
+    session_.Answer(node_api::NodeDataAnswer{.id = request.id, .error = "nothing is kept"});
+  }
   void Take(const node_api::ProbeRequest& request) { policy_prober_.Probe(request); }
   void Take(const node_api::BudgetGrants& grants) {
     if (ShapesByPolicy()) shaping_->OnGrants(grants);
@@ -223,6 +238,8 @@ class Agent {
   CniInstaller cni_installer_;
   ServiceHealth health_;
   FindingsReport findings_;
+  MaintenanceReport maintenance_;
+  const std::function<void(std::vector<std::string>)> begin_maintenance_;
   CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;

@@ -120,6 +120,28 @@ void ReadAzure(const ConfigMap& root, std::optional<AzureConfig>* azure) {
                {absl::Seconds(1), absl::Hours(1)});
 }
 
+void ReadMaintenance(const ConfigMap& root, std::optional<MaintenanceConfig>* maintenance) {
+  if (!root.Has("maintenance")) return;
+  MaintenanceConfig& out = maintenance->emplace();
+  const ConfigMap map = root.Map("maintenance", Need::kOptional);
+  const bool has_azure = root.Has("azure");
+  const bool has_file = map.Has("file");
+  map.Custom("source", Need::kRequired, [&](std::string_view text) -> absl::Status {
+    if (text == "azure" && !has_azure) {
+      return absl::InvalidArgumentError("azure needs the section azure, whose imds is asked");
+    }
+    if (text == "file" && !has_file) {
+      return absl::InvalidArgumentError("file needs the key file, such as /run/maintenance.json");
+    }
+    if (text != "azure" && text != "file") {
+      return absl::InvalidArgumentError(fmt::format("must be azure or file, not '{}'", text));
+    }
+    return absl::OkStatus();
+  });
+  map.String("file", &out.file, Need::kOptional);
+  map.Duration("poll", &out.poll, Need::kOptional, {absl::Milliseconds(200), absl::Minutes(10)});
+}
+
 absl::Status TakeFastPath(std::string_view text, TrafficConfig* out) {
   if (text != "auto" && text != "always" && text != "off") {
     return absl::InvalidArgumentError(fmt::format("must be auto, always or off, not '{}'", text));
@@ -458,6 +480,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadShaping(root, &out.shaping);
   ReadMetrics(root, &out.metrics);
   ReadAzure(root, &out.azure);
+  ReadMaintenance(root, &out.maintenance);
   ReadEgress(root, &out.egress);
   config::ReadHealth(root, check_directory, &out.health);
   config::ReadHealthHttp(root, &out.health_http);

@@ -120,6 +120,14 @@ struct IptablesExporterConfig {
   bool operator==(const IptablesExporterConfig&) const = default;
 };
 
+// Where the node learns what maintenance is announced for it.
+struct MaintenanceConfig {
+  std::string file;                        // Empty: Azure's metadata service.
+  absl::Duration poll = absl::Seconds(1);  // The pause between two questions.
+
+  bool operator==(const MaintenanceConfig&) const = default;
+};
+
 struct MetricsConfig {
   std::string address = "127.0.0.1:9465";  // The listener of /metrics; empty: not served.
   // The file with the token that lets others than this node read all endpoints; empty: none can.
@@ -182,7 +190,8 @@ struct AgentConfig {
   TrafficConfig traffic;
   ShapingConfig shaping;
   MetricsConfig metrics;
-  std::optional<AzureConfig> azure;  // nullopt: Azure is not asked anything.
+  std::optional<AzureConfig> azure;              // nullopt: Azure is not asked anything.
+  std::optional<MaintenanceConfig> maintenance;  // nullopt: nobody is asked.
   EgressConfig egress;
   // Where it says whether it is ready and alive: unix:/path or host:port; empty: nowhere.
   std::string health = "unix:/run/spoke/netagent-health.sock";

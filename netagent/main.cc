@@ -47,6 +47,10 @@
 #include "netagent/journal/faulty_journal.h"
 #include "netagent/links/fault_points.h"
 #include "netagent/links/kernel_links.h"
+#include "netagent/maintenance/azure_events.h"
+#include "netagent/maintenance/file_events.h"
+#include "netagent/maintenance/maintenance_watch.h"
+#include "netagent/maintenance/scheduled_events.h"
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/claims_text.h"
 #include "netagent/node/netlink_node_routes.h"
@@ -365,6 +369,32 @@ HealthParts HealthPartsOf(daemon::ServedHealth& health, const NodeWatch& node_wa
           .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }};
 }
 
+// Makes what asks for the node's maintenance, where anybody is to be asked. It starts a thread.
+std::unique_ptr<MaintenanceWatch> WatchMaintenance(const AgentConfig& config,
+                                                   const std::string& name_in_azure,
+                                                   telemetry::Log& log) {
+  if (!config.maintenance) return nullptr;
+  std::unique_ptr<MaintenanceSource> source;
+  if (!config.maintenance->file.empty()) {
+    source = std::make_unique<FileEvents>(config.maintenance->file, config.node_name);
+  } else {
+    source = std::make_unique<AzureEvents>(
+        config.azure->imds, name_in_azure,
+        std::make_unique<http::CurlTransport>(http::CurlOptions{
+            .max_connections = 1, .max_response_bytes = kMaxScheduledEventsBytes}));
+  }
+  auto watch = std::make_unique<MaintenanceWatch>(std::move(source), config.maintenance->poll, log);
+  watch->Start();
+  return watch;
+}
+
+// Borrows `watch`.
+AnnouncedMaintenance MaintenanceOf(MaintenanceWatch* watch) {
+  if (watch == nullptr) return {};
+  return {.read = [watch] { return watch->latest(); },
+          .begin = [watch](std::vector<std::string> events) { watch->Begin(std::move(events)); }};
+}
+
 absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
@@ -397,6 +427,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   NodeWatch node_watch(ExamineNode(config), log);
   node_watch.Start();
 
+  const std::unique_ptr<MaintenanceWatch> maintenance =
+      WatchMaintenance(config, in_azure.name, log);
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   Agent agent(config, identity,
               {.links = *links,
@@ -409,6 +441,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
                .cloud = CloudPartsOf(config, *nic, in_azure, log),
                .traffic = traffic.parts,
                .health = HealthPartsOf(health, node_watch),
+               .maintenance = MaintenanceOf(maintenance.get()),
                .conntrack = conntrack.get(),
                .cuts = cuts.get()});
   RETURN_IF_ERROR(agent.Start(opened.events));

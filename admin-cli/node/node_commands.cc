@@ -69,6 +69,20 @@ std::string FindingsOf(const v1::NodeInfo& node) {
   return text;
 }
 
+// Returns what the cloud has announced for the node's machine.
+std::string MaintenanceOf(const Session& session, const v1::NodeInfo& node) {
+  std::string text;
+  for (const v1::MaintenanceEvent& event : node.maintenance()) {
+    const std::string left = session.UntilOf(event.not_before_unix_ms());
+    text += fmt::format("{}{} {}{}{}", text.empty() ? "" : "; ", event.kind(),
+                        event.started() ? "has begun"
+                        : left.empty()  ? "may begin at any time"
+                                        : "begins not before " + left + " from now",
+                        event.description().empty() ? "" : ": ", event.description());
+  }
+  return text;
+}
+
 std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
   return FormatFields(
@@ -99,6 +113,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
          synced ? Tone::kPlain : Tone::kWarning}},
        {"Policy", {fmt::format("version {}", node.policy_version())}},
        {"Policy error", {node.policy_error(), Tone::kBad}},
+       {"Maintenance", {MaintenanceOf(session, node), Tone::kWarning}},
        {"Checks", {FindingsOf(node), Tone::kBad}},
        {"NIC", {node.nic_mac()}},
        {"VNet", {node.vnet()}},

@@ -45,6 +45,14 @@ Cell ChecksCell(const v1::NodeInfo& node) {
   return {absl::StrJoin(ids, ","), IsBlocked(node) ? Tone::kBad : Tone::kWarning};
 }
 
+// Returns the mode, and the next thing that the cloud is about to do to the node's machine.
+Cell ModeCell(const v1::NodeInfo& node) {
+  if (!node.maintenance().empty()) {
+    return {fmt::format("{} ({})", node.mode(), node.maintenance(0).kind()), Tone::kWarning};
+  }
+  return {node.mode(), node.mode() == "active" ? Tone::kPlain : Tone::kWarning};
+}
+
 }  // namespace
 
 std::string LabelsOf(const google::protobuf::Map<std::string, std::string>& labels) {
@@ -60,42 +68,57 @@ std::string PodOf(const std::string& pod_namespace, const std::string& name) {
   return pod_namespace.empty() ? name : pod_namespace + "/" + name;
 }
 
+Json ToJson(const v1::MaintenanceEvent& event) {
+  return {{"event", event.id()},
+          {"kind", event.kind()},
+          {"started", event.started()},
+          {"not_before", TimeOf(event.not_before_unix_ms())},
+          {"duration_ms", event.duration_ms()},
+          {"description", event.description()},
+          {"origin", event.origin()},
+          {"other_machines", event.other_machines()},
+          {"others", JsonList(event.others())}};
+}
+
 Json ToJson(const v1::NodeInfo& node) {
-  return {{"name", node.name()},
-          {"vm_id", node.vm_id()},
-          {"boot_id", node.boot_id()},
-          {"mode", node.mode()},
-          {"connected", node.connected()},
-          {"session_epoch", node.session_epoch()},
-          {"target", node.target()},
-          {"attaching", node.attaching()},
-          {"attached", node.attached()},
-          {"in_use", node.in_use()},
-          {"cooldown", node.cooldown()},
-          {"detaching", node.detaching()},
-          {"reserved", node.reserved()},
-          {"desired_version", node.desired_version()},
-          {"acked_version", node.acked_version()},
-          {"policy_version", node.policy_version()},
-          {"policy_error", node.policy_error()},
-          {"shortage", node.shortage()},
-          {"labels", ToJson(node.labels())},
-          {"vnet", node.vnet()},
-          {"nic_mac", node.nic_mac()},
-          {"instance", node.instance()},
-          {"cloud_lane", node.cloud_lane()},
-          {"cloud_eta", TimeOf(node.cloud_eta_unix_ms())},
-          {"cloud_waits_for", node.cloud_waits_for()},
-          {"findings", JsonList(node.findings(),
-                                [](const v1::NodeFinding& finding) {
-                                  return Json{{"check", finding.check()},
-                                              {"blocking", finding.blocking()},
-                                              {"object", finding.object()},
-                                              {"what", finding.what()},
-                                              {"remedy", finding.remedy()}};
-                                })},
-          {"agent_version", node.agent_version()},
-          {"last_seen", TimeOf(node.last_seen_unix_ms())}};
+  return {
+      {"name", node.name()},
+      {"vm_id", node.vm_id()},
+      {"boot_id", node.boot_id()},
+      {"mode", node.mode()},
+      {"connected", node.connected()},
+      {"session_epoch", node.session_epoch()},
+      {"target", node.target()},
+      {"attaching", node.attaching()},
+      {"attached", node.attached()},
+      {"in_use", node.in_use()},
+      {"cooldown", node.cooldown()},
+      {"detaching", node.detaching()},
+      {"reserved", node.reserved()},
+      {"desired_version", node.desired_version()},
+      {"acked_version", node.acked_version()},
+      {"policy_version", node.policy_version()},
+      {"policy_error", node.policy_error()},
+      {"shortage", node.shortage()},
+      {"labels", ToJson(node.labels())},
+      {"vnet", node.vnet()},
+      {"nic_mac", node.nic_mac()},
+      {"instance", node.instance()},
+      {"cloud_lane", node.cloud_lane()},
+      {"cloud_eta", TimeOf(node.cloud_eta_unix_ms())},
+      {"cloud_waits_for", node.cloud_waits_for()},
+      {"findings", JsonList(node.findings(),
+                            [](const v1::NodeFinding& finding) {
+                              return Json{{"check", finding.check()},
+                                          {"blocking", finding.blocking()},
+                                          {"object", finding.object()},
+                                          {"what", finding.what()},
+                                          {"remedy", finding.remedy()}};
+                            })},
+      {"maintenance", JsonList(node.maintenance(),
+                               [](const v1::MaintenanceEvent& event) { return ToJson(event); })},
+      {"agent_version", node.agent_version()},
+      {"last_seen", TimeOf(node.last_seen_unix_ms())}};
 }
 
 Json ToJson(const v1::AddressInfo& address) {
@@ -145,10 +168,7 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
           {{"NAME", [](const Node& node) { return Cell{node.name()}; }},
            {"VM", [](const Node& node) { return Cell{node.vm_id()}; }},
            {"AGENT", AgentCell},
-           {"MODE",
-            [](const Node& node) {
-              return Cell{node.mode(), node.mode() == "active" ? Tone::kPlain : Tone::kWarning};
-            }},
+           {"MODE", ModeCell},
            {"TARGET", [](const Node& node) { return NumberCell(node.target()); }},
            {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }},
            {"ATTACHED", [](const Node& node) { return NumberCell(node.attached()); }},

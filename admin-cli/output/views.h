@@ -12,6 +12,7 @@ ListForm<v1::AddressInfo> AddressForm(const Session& session);
 ListForm<v1::PoolInfo> PoolForm();
 
 Json ToJson(const v1::NodeInfo& node);
+Json ToJson(const v1::MaintenanceEvent& event);
 Json ToJson(const v1::AddressInfo& address);
 Json ToJson(const v1::PoolInfo& pool);
 

@@ -179,6 +179,34 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = node->second;
     return status;
   }
+  grpc::Status StartMaintenance(Context*, const v1::StartMaintenanceRequest* request,
+                                v1::StartMaintenanceResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("StartMaintenance", *request);
+    if (!status.ok()) return status;
+    const auto node = state.nodes.find(request->node());
+    if (node == state.nodes.end()) return NotFound("there is no node " + request->node());
+    for (v1::MaintenanceEvent& event : *node->second.mutable_maintenance()) {
+      event.set_started(true);
+      response->add_events(event.id());
+    }
+    return status;
+  }
+  grpc::Status GetNodeData(Context*, const v1::GetNodeDataRequest* request,
+                           v1::GetNodeDataResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    const grpc::Status status = Begin("GetNodeData", *request);
+    if (!status.ok()) return status;
+    if (!state.nodes.contains(request->node())) {
+      return NotFound("there is no node " + request->node());
+    }
+    for (const auto& [name, text] : state.node_data) {
+      v1::NodeData::Part& part = *response->add_parts();
+      part.set_name(name);
+      part.set_text(text);
+    }
+    return status;
+  }
   grpc::Status ForgetNode(Context*, const v1::ForgetNodeRequest* request,
                           v1::ForgetNodeResponse* response) override {
     absl::MutexLock lock(&mutex);

@@ -19,6 +19,7 @@ struct FakeState {
   std::string frozen;
   v1::RecoveryInfo recovery;
   std::map<std::string, v1::NodeInfo> nodes;
+  std::map<std::string, std::string> node_data;  // By part; of any node.
   std::vector<v1::RevokedIdentity> revoked;
   v1::ListRootsResponse roots;
   std::map<std::string, v1::PoolInfo> pools;

@@ -71,6 +71,8 @@ AdminGate::AdminGate(std::string version, AdminService& behind, const Edges& edg
   Serve("GetNode", &AdminService::GetNode);
   Serve("SetNodeMode", &AdminService::SetNodeMode);
   Serve("RetryNode", &AdminService::RetryNode);
+  Serve("StartMaintenance", &AdminService::StartMaintenance);
+  Serve("GetNodeData", &AdminService::GetNodeData);
   Serve("ForgetNode", &AdminService::ForgetNode);
   Serve("RevokeIdentity", &AdminService::RevokeIdentity);
   Serve("UnrevokeIdentity", &AdminService::UnrevokeIdentity);

@@ -117,6 +117,10 @@ class AdminService final {
                            v1::NodeInfo& response);
   absl::Status RetryNode(const Context& context, const v1::RetryNodeRequest& request,
                          v1::NodeInfo& response);
+  absl::Status StartMaintenance(const Context& context, const v1::StartMaintenanceRequest& request,
+                                v1::StartMaintenanceResponse& response);
+  absl::Status GetNodeData(const Context& context, const v1::GetNodeDataRequest& request,
+                           v1::GetNodeDataResponse& response);
   absl::Status ForgetNode(const Context& context, const v1::ForgetNodeRequest& request,
                           v1::ForgetNodeResponse& response);
   absl::Status RevokeIdentity(const Context& context, const v1::RevokeIdentityRequest& request,

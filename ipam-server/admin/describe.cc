@@ -149,6 +149,11 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
     said.set_what(finding.what);
     said.set_remedy(finding.remedy);
   }
+  if (session->maintenance) {
+    for (const node_api::MaintenanceEvent& event : session->maintenance->events) {
+      node_api::ToWire(event, *info.add_maintenance());
+    }
+  }
   info.set_agent_version(session->agent_version);
   info.set_last_seen_unix_ms(absl::ToUnixMillis(session->last_seen));
   return info;

@@ -43,8 +43,12 @@ std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now) {
 void TakeUnstored(Fleet& fleet, const Fleet& former) {
   fleet.doubled = former.doubled;
   fleet.demands = former.demands;
-  std::erase_if(fleet.demands,
-                [&](const auto& entry) { return !fleet.ledger.nodes().contains(entry.first); });
+  fleet.ending = former.ending;
+  const auto is_gone = [&](const auto& entry) {
+    return !fleet.ledger.nodes().contains(entry.first);
+  };
+  std::erase_if(fleet.demands, is_gone);
+  std::erase_if(fleet.ending, is_gone);
 }
 
 }  // namespace spoke::ipam

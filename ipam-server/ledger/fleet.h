@@ -65,6 +65,9 @@ struct Fleet {
 
   // --- What agents said in sessions that go on. ---
   std::map<NodeKey, StatedDemand> demands;  // The nodes where pods wait.
+  // The nodes whose machines the cloud is about to delete, with its word for that, "Preempt". They
+  // get nothing more and give back what no pod uses.
+  std::map<NodeKey, std::string> ending;
   // The addresses that two may have. Not all are in quarantine: an agent's reports put few away.
   std::map<ip::Address, DoubledAddress> doubled;
 

@@ -74,15 +74,19 @@ bool IsLeaving(const NodeRecord& record) {
   return record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
 }
 
+bool IsLeaving(const Fleet& fleet, const NodeRecord& record) {
+  return IsLeaving(record) || fleet.ending.contains(record.key);
+}
+
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record) {
-  if (IsLeaving(record)) return 0;
+  if (IsLeaving(fleet, record)) return 0;
   uint64_t target = 0;
   for (const GroupState& state : GroupStatesOf(fleet, record)) target += state.target;
   return target;
 }
 
 bool IsShort(const Fleet& fleet, const NodeRecord& record) {
-  if (IsLeaving(record)) return false;
+  if (IsLeaving(fleet, record)) return false;
   if (!ProblemOf(record).empty()) return true;
   const std::vector<GroupState> states = GroupStatesOf(fleet, record);
   return states.empty() || std::any_of(states.begin(), states.end(), [](const GroupState& state) {
@@ -91,7 +95,7 @@ bool IsShort(const Fleet& fleet, const NodeRecord& record) {
 }
 
 std::string ShortageOf(const Fleet& fleet, const NodeRecord& record) {
-  if (IsLeaving(record)) return "";
+  if (IsLeaving(fleet, record)) return "";
   const std::vector<GroupState> states = GroupStatesOf(fleet, record);
   if (states.empty()) {
     return fmt::format(

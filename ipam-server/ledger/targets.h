@@ -22,8 +22,10 @@ struct GroupState {
 // Returns one for each group that the node draws from. They borrow the groups.
 std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& record);
 
-// Returns whether the node is to give back all that it has.
+// Returns whether the node is to give back all that it has, as the records say.
 bool IsLeaving(const NodeRecord& record);
+// The same, or since the cloud is about to delete its machine.
+bool IsLeaving(const Fleet& fleet, const NodeRecord& record);
 // Returns how many addresses the node should hold, over all pools it draws from.
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record);
 // Returns whether it has fewer than that.

@@ -72,7 +72,8 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
                        (state_.recovery.open() && !attach_waiting_.empty());
   if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
   const bool ticks = !policy_waiting_.empty() || !forecasts_.empty() || !traces_.empty() ||
-                     !probes_.empty() || !trials_.empty() || review_credit_ >= 1;
+                     !probes_.empty() || !trials_.empty() || !node_data_.empty() ||
+                     review_credit_ >= 1;
   return ticks ? std::min(wait, kTick) : wait;
 }
 
@@ -100,6 +101,7 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   traces_.Expire(batch.now);
   probes_.Expire(batch.now);
   trials_.Expire(batch.now);
+  node_data_.Expire(batch.now);
   Commit(batch);
   if (edges_.metrics != nullptr) {
     publisher_.Step({state_, sessions_, edges_.mailbox, edges_.store, writable_}, batch.now,

@@ -144,6 +144,14 @@ class FleetLoop {
   void PostAskProbe(const std::string& node, node_api::ProbeRequest request, ProbeDone done);
   // Asks the agent of `node` what `policy` would end there. Errors: as PostAskTraces().
   void PostAskTrial(const std::string& node, std::shared_ptr<const Bundle> policy, TrialDone done);
+  // Asks the agent of `node` for these parts of what it has kept; none: all. Errors: as
+  // PostAskTraces().
+  void PostAskNodeData(const std::string& node, std::vector<std::string> parts, NodeDataDone done);
+  // Tells the agent of `node` that these events of its maintenance may begin; none: all of them.
+  // `done` is called with the ids that it was told. Errors: kNotFound (no such node or event),
+  // kFailedPrecondition (its agent is away, or nothing is announced that has not begun).
+  void PostStartMaintenance(const std::string& node, std::vector<std::string> events,
+                            StartMaintenanceDone done);
   // Lists `text` among the problems, in place of the one before of that topic; empty: it is over.
   void PostProblem(std::string topic, std::string text) {
     edges_.mailbox.Post(OperatorEvent(ProblemEvent{std::move(topic), std::move(text)}));
@@ -198,6 +206,10 @@ class FleetLoop {
   void Handle(PolicyTrialEvent event, Batch& batch);
   void Handle(AskTrialEvent event, Batch& batch);
   void Handle(NodeFindingsEvent event, Batch& batch);
+  void Handle(MaintenanceEvent event, Batch& batch);
+  void Handle(StartMaintenanceEvent event, Batch& batch);
+  void Handle(NodeDataEvent event, Batch& batch);
+  void Handle(AskNodeDataEvent event, Batch& batch);
   void ForgetFindings(const NodeKey& node);
   void TellBlocked();
   void Handle(const ProblemEvent& event, Batch& /*batch*/) { SetProblem(event.topic, event.text); }
@@ -291,6 +303,7 @@ class FleetLoop {
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};
   TrialRequests trials_{std::string(kLacksTrials)};
+  NodeDataRequests node_data_{std::string(kLacksData)};
   std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.

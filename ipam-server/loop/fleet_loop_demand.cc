@@ -35,6 +35,7 @@ void FleetLoop::EndSession(SessionId session, const NodeKey& node, const absl::S
   traces_.Drop(session, why);
   probes_.Drop(session, why);
   trials_.Drop(session, why);
+  node_data_.Drop(session, why);
 }
 
 NicRequest FleetLoop::RequestFor(const NodeRecord& record) const {
@@ -190,6 +191,30 @@ void FleetLoop::Handle(AskTrialEvent event, Batch& batch) {
 void FleetLoop::Handle(PolicyTrialEvent event, Batch& batch) {
   if (TouchSession(event.session, batch) == nullptr) return;
   trials_.Take(event.session, std::move(event.answer));
+}
+
+// --- What agents have kept of their past. ---
+
+void FleetLoop::PostAskNodeData(const std::string& node, std::vector<std::string> parts,
+                                NodeDataDone done) {
+  edges_.mailbox.Post(OperatorEvent(AskNodeDataEvent{node, std::move(parts), std::move(done)}));
+}
+
+void FleetLoop::Handle(AskNodeDataEvent event, Batch& batch) {
+  const auto session = SessionToAsk(event.node);
+  if (!session.ok()) return event.done(session.status());
+  if (node_data_.full()) {
+    return event.done(
+        absl::ResourceExhaustedError("too many operators ask agents at once; try again"));
+  }
+  const uint64_t id = ++(*session)->last_request;
+  node_data_.Add((*session)->id, id, std::move(event.done), event.node, batch.now, kTracePatience);
+  edges_.agents.Send((*session)->id, node_api::NodeDataRequest{id, std::move(event.parts)});
+}
+
+void FleetLoop::Handle(NodeDataEvent event, Batch& batch) {
+  if (TouchSession(event.session, batch) == nullptr) return;
+  node_data_.Take(event.session, std::move(event.answer));
 }
 
 }  // namespace spoke::ipam

@@ -205,4 +205,30 @@ void AskTrials(
       kTrialPatience, kLacksTrials, take);
 }
 
+absl::StatusOr<node_api::NodeDataAnswer> AskNodeData(FleetLoop& loop, const std::string& node,
+                                                     const std::vector<std::string>& parts) {
+  absl::StatusOr<node_api::NodeDataAnswer> data;
+  AskEach<node_api::NodeDataAnswer>(
+      {node},
+      [&](const std::string& name, NodeDataDone done) {
+        loop.PostAskNodeData(name, parts, std::move(done));
+      },
+      kTracePatience, kLacksData,
+      [&](const std::string& /*node*/, const auto& answer) { data = answer; });
+  return data;
+}
+
+absl::StatusOr<std::vector<std::string>> StartMaintenance(FleetLoop& loop, const std::string& node,
+                                                          const std::vector<std::string>& events) {
+  absl::StatusOr<std::vector<std::string>> told;
+  AskEach<std::vector<std::string>>(
+      {node},
+      [&](const std::string& name, StartMaintenanceDone done) {
+        loop.PostStartMaintenance(name, events, std::move(done));
+      },
+      kTracePatience, kLacksMaintenance,
+      [&](const std::string& /*node*/, const auto& answer) { told = answer; });
+  return told;
+}
+
 }  // namespace spoke::ipam

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -60,5 +61,15 @@ void AskTrials(FleetLoop& loop,
                const std::map<std::string, std::shared_ptr<const Bundle>>& policies,
                const std::function<void(const std::string& node,
                                         const absl::StatusOr<node_api::PolicyTrialAnswer>&)>& take);
+
+// Asks the agent of `node` for these parts of what it has kept; none: all. Errors: as
+// FleetLoop::PostAskNodeData().
+absl::StatusOr<node_api::NodeDataAnswer> AskNodeData(FleetLoop& loop, const std::string& node,
+                                                     const std::vector<std::string>& parts);
+
+// Tells the agent of `node` that these events of its maintenance may begin; none: all of them.
+// Returns their ids. Errors: as FleetLoop::PostStartMaintenance(); kDeadlineExceeded.
+absl::StatusOr<std::vector<std::string>> StartMaintenance(FleetLoop& loop, const std::string& node,
+                                                          const std::vector<std::string>& events);
 
 }  // namespace spoke::ipam

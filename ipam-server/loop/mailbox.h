@@ -80,6 +80,14 @@ struct NodeFindingsEvent {
   SessionId session;
   node_api::NodeFindings findings;
 };
+struct MaintenanceEvent {
+  SessionId session;
+  node_api::Maintenance maintenance;
+};
+struct NodeDataEvent {
+  SessionId session;
+  node_api::NodeDataAnswer answer;
+};
 using InventorySink = std::function<void(const NodeKey&, node_api::Inventory)>;
 // Asks all connected agents to say what they hold.
 struct AskInventoriesEvent {
@@ -98,10 +106,11 @@ struct ListingEvent {
   // Whether a listing would have had the instance, if there were one.
   std::function<bool(const std::string& instance)> covers;
 };
-using AgentEvent = std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent,
-                                InventoryEvent, DemandEvent, AttachTracesEvent, ProbeAnswerEvent,
-                                PolicyTrialEvent, NodeFindingsEvent, AskInventoriesEvent,
-                                ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
+using AgentEvent =
+    std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,
+                 DemandEvent, AttachTracesEvent, ProbeAnswerEvent, PolicyTrialEvent,
+                 NodeFindingsEvent, MaintenanceEvent, NodeDataEvent, AskInventoriesEvent,
+                 ConflictEvent, ClosedEvent, CloudEvent, ListingEvent>;
 
 // Looks and changes nothing.
 struct QueryEvent {
@@ -134,13 +143,27 @@ struct AskTrialEvent {
   std::shared_ptr<const Bundle> policy;
   TrialDone done;
 };
+// Asks the agent of a node what it has kept of its past and state.
+using NodeDataDone = std::function<void(absl::StatusOr<node_api::NodeDataAnswer>)>;
+struct AskNodeDataEvent {
+  std::string node;
+  std::vector<std::string> parts;
+  NodeDataDone done;
+};
+// Tells the agent of a node that maintenance may begin: the events of these ids, or all.
+using StartMaintenanceDone = std::function<void(absl::StatusOr<std::vector<std::string>>)>;
+struct StartMaintenanceEvent {
+  std::string node;
+  std::vector<std::string> events;
+  StartMaintenanceDone done;
+};
 // What another part of the server has to tell operators, in place of what it told before.
 struct ProblemEvent {
   std::string topic;
   std::string text;  // Empty: it is over.
 };
-using OperatorEvent =
-    std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent, AskTrialEvent, ProblemEvent>;
+using OperatorEvent = std::variant<ChangeEvent, AskTracesEvent, AskProbeEvent, AskTrialEvent,
+                                   AskNodeDataEvent, StartMaintenanceEvent, ProblemEvent>;
 
 // How much there is to do for an event, in units of very roughly five microseconds: so many for the
 // message and for the record that it changes, and some for each address that it is about.

@@ -99,11 +99,14 @@ class PendingAnswers {
 
 inline constexpr std::string_view kLacksTraces = "keeps no traces";
 inline constexpr std::string_view kLacksProbes = "does not probe";
+inline constexpr std::string_view kLacksData = "does not tell its log";
+inline constexpr std::string_view kLacksMaintenance = "knows of no maintenance";
 inline constexpr std::string_view kLacksTrials = "does not count connections";
 // A node's table of connections may be large, and others may have asked before.
 inline constexpr absl::Duration kTrialPatience = absl::Seconds(10);
 using TraceRequests = PendingAnswers<node_api::AttachTracesAnswer>;
 using ProbeRequests = PendingAnswers<node_api::ProbeAnswer>;
 using TrialRequests = PendingAnswers<node_api::PolicyTrialAnswer>;
+using NodeDataRequests = PendingAnswers<node_api::NodeDataAnswer>;
 
 }  // namespace spoke::ipam

@@ -13,7 +13,6 @@ constexpr std::string_view kNoAddress = "NoAddress";
 constexpr std::string_view kExhausted = "AddressesExhausted";
 constexpr std::string_view kPolicyRefused = "PolicyRefused";
 constexpr std::string_view kBlocked = "NodeCheckFailed";
-constexpr std::string_view kLoses = "PacketsLost";
 constexpr std::string_view kReady = "AgentReady";
 
 }  // namespace
@@ -29,7 +28,7 @@ Fitness Judge(const FitnessFacts* facts) {
     return {.reason = kBlocked, .no_addresses = no_addresses, .may_join = true};
   }
   if (!facts->loses.empty()) {
-    return {.reason = kLoses, .no_addresses = no_addresses, .may_join = true};
+    return {.reason = kPacketsLost, .no_addresses = no_addresses, .may_join = true};
   }
   Fitness ready{.ready = true, .reason = kReady, .no_addresses = no_addresses, .may_join = true};
   if (no_addresses) {
@@ -47,7 +46,7 @@ std::string MessageOf(const FitnessFacts* facts) {
   if (reason == kAway) return "The agent has no session with the server.";
   if (reason == kStarting) return "The agent has not yet taken the addresses that it was told.";
   if (reason == kBlocked) return facts->blocked;
-  if (reason == kLoses) return facts->loses + ".";
+  if (reason == kPacketsLost) return facts->loses + ".";
   if (reason == kExhausted) return facts->exhausted;
   if (reason == kPolicyRefused) {
     return fmt::format("The agent keeps its last policy: {}", facts->policy_error);

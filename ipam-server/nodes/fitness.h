@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "ipam-server/nodes/maintenance_plan.h"
 
 namespace spoke::ipam {
 
@@ -20,6 +23,10 @@ struct FitnessFacts {
   std::string blocked = {};
   // What is wrong with its network by the probes of nodes; empty: nothing that is known.
   std::string loses = {};
+  // The server does not know (yet) whether it loses packets: what another has said of it stays.
+  bool reach_unknown = false;
+  // The maintenance that its cloud has announced; nullopt: its agent has not said.
+  std::optional<MaintenanceFacts> maintenance = {};
 
   bool operator==(const FitnessFacts&) const = default;
 };
@@ -46,6 +53,8 @@ struct Fitness {
 // `facts`: nullptr when no agent has ever spoken for the node. A policy that was refused is told
 // and no reason to keep pods away, since the last one that was taken is in force.
 Fitness Judge(const FitnessFacts* facts);
+// The reason of a node that loses packets.
+inline constexpr std::string_view kPacketsLost = "PacketsLost";
 // The reason of Judge() in a sentence.
 std::string MessageOf(const FitnessFacts* facts);
 

@@ -12,6 +12,9 @@
 namespace spoke::ipam {
 namespace {
 
+// What was judged this many rounds ago is old.
+constexpr int kRoundsMissed = 4;
+
 std::string FrozenBy(const Fleet& fleet) {
   if (fleet.hold.active) return "a recovery is under way";
   if (fleet.breaker.frozen()) return "releases are frozen";
@@ -60,8 +63,9 @@ FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session
   if (session != nullptr) {
     facts.policy_error = session->policy_error;
     facts.blocked = WhyBlocked(session->findings);
+    if (session->maintenance) facts.maintenance = FactsOf(*session->maintenance);
   }
-  if (facts.leaving) return facts;
+  if (IsLeaving(fleet, record)) return facts;
   for (const GroupState& state : GroupStatesOf(fleet, record)) {
     facts.exhausted = WhyExhausted(fleet.ledger.pools(), state);
     if (!facts.exhausted.empty()) break;
@@ -69,8 +73,16 @@ FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session
   return facts;
 }
 
-void AddSuspicions(const Reachability& reachability, FleetFacts& facts) {
-  for (const NodeReach& node : reachability.nodes) {
+void AddSuspicions(const Reachability* judged, const ReachabilitySettings& settings, absl::Time now,
+                   FleetFacts& facts) {
+  if (settings.interval <= absl::ZeroDuration()) return;  // Nodes do not probe.
+  // A round may take as long as its interval, and one may fail.
+  const bool is_fresh = judged != nullptr && now - judged->at <= kRoundsMissed * settings.interval;
+  const bool is_whole =
+      is_fresh && judged->unjudged.empty() && judged->window + settings.interval >= settings.window;
+  for (auto& [name, of] : facts.nodes) of.reach_unknown = !is_whole;
+  if (!is_fresh) return;
+  for (const NodeReach& node : judged->nodes) {
     const auto of = facts.nodes.find(node.node.name);
     if (of != facts.nodes.end()) of->second.loses = node.suspicion;
   }

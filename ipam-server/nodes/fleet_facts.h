@@ -6,14 +6,18 @@
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/nodes/fitness.h"
 #include "ipam-server/nodes/reachability/reachability.h"
+#include "ipam-server/nodes/reachability/reachability_settings.h"
 
 namespace spoke::ipam {
 
 // For any thread but the loop's own. Errors: as AskLoop().
 absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience);
 
-// Adds what is suspected of the networks of nodes.
-void AddSuspicions(const Reachability& reachability, FleetFacts& facts);
+// Adds what is suspected of the networks of nodes at `now`. What was judged long ago, from less
+// than a window, or not at all is not known: FitnessFacts::reach_unknown. `judged`: nullptr,
+// nothing was.
+void AddSuspicions(const Reachability* judged, const ReachabilitySettings& settings, absl::Time now,
+                   FleetFacts& facts);
 
 // Returns the facts of one node. `session`: nullptr when its agent is away.
 FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session);

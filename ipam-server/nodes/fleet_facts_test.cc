@@ -170,12 +170,39 @@ TEST(AddSuspicions, GoToTheNodesThatAreThere) {
   reachability.nodes = {{.node = {.name = "gone"}, .suspicion = "it loses"},
                         {.node = {.name = "node1"}},
                         {.node = {.name = "node2"}, .suspicion = "18 of 90 were lost"}};
-  AddSuspicions(reachability, facts);
+  reachability.at = absl::FromUnixSeconds(1000);
+  reachability.window = absl::Minutes(3);
+  const ReachabilitySettings settings;
+  AddSuspicions(&reachability, settings, reachability.at, facts);
   EXPECT_EQ(facts.nodes.size(), 2U);
   EXPECT_EQ(facts.nodes["node1"].loses, "");
   EXPECT_EQ(facts.nodes["node2"].loses, "18 of 90 were lost");
   EXPECT_EQ(Judge(&facts.nodes["node2"]).reason, "PacketsLost");
   EXPECT_EQ(MessageOf(&facts.nodes["node2"]), "18 of 90 were lost.");
+  EXPECT_FALSE(facts.nodes["node1"].reach_unknown);
+}
+
+TEST(AddSuspicions, WhatIsOldOrOfTooShortATimeIsNotKnown) {
+  const ReachabilitySettings settings;
+  Reachability judged{.at = absl::FromUnixSeconds(1000), .window = absl::Seconds(165)};
+  judged.nodes = {{.node = {.name = "node1"}, .suspicion = "it loses"}};
+  const auto add = [&](const Reachability* reachability, absl::Duration age) {
+    FleetFacts facts;
+    facts.nodes["node1"] = {.connected = true};
+    AddSuspicions(reachability, settings, judged.at + age, facts);
+    return facts.nodes["node1"];
+  };
+  EXPECT_FALSE(add(&judged, absl::Seconds(70)).reach_unknown);
+  EXPECT_EQ(add(&judged, absl::Seconds(70)).loses, "it loses");
+  EXPECT_TRUE(add(&judged, absl::Seconds(90)).reach_unknown) << "rounds fail";
+  EXPECT_EQ(add(&judged, absl::Seconds(90)).loses, "");
+  EXPECT_TRUE(add(nullptr, absl::ZeroDuration()).reach_unknown);
+  judged.window = absl::Seconds(60);
+  EXPECT_TRUE(add(&judged, absl::ZeroDuration()).reach_unknown) << "others may still be unheard";
+  EXPECT_EQ(add(&judged, absl::ZeroDuration()).loses, "it loses") << "enough for an accusation";
+  judged.window = settings.window;
+  judged.unjudged = "too much is lost";
+  EXPECT_TRUE(add(&judged, absl::ZeroDuration()).reach_unknown);
 }
 
 }  // namespace

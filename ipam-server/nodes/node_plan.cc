@@ -14,7 +14,8 @@ constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 constexpr int kMostDoublings = 6;
 
 bool IsOurs(const kubernetes::Taint& taint) {
-  return taint.key == kNoAddressesTaint || (taint.key == kNotReadyTaint && taint.value == kUnfit);
+  return taint.key == kNoAddressesTaint || taint.key == kMaintenanceTaint ||
+         (taint.key == kNotReadyTaint && taint.value == kUnfit);
 }
 
 kubernetes::Taint TaintOf(std::string_view key) {
@@ -40,6 +41,19 @@ void PlanTaints(const kubernetes::Node& node, const HeldFitness& held, bool know
   }
 }
 
+// Returns the facts with what the node's condition says of lost packets; nullopt: it says nothing.
+// A server that has just become the leader, or cannot judge, takes nothing back.
+std::optional<FitnessFacts> KeepPacketsLost(const kubernetes::Node& node,
+                                            const FitnessFacts& facts) {
+  const kubernetes::Condition* present = node.FindCondition(kReadyCondition);
+  if (present == nullptr || present->status != "False" || present->reason != kPacketsLost) {
+    return std::nullopt;
+  }
+  FitnessFacts kept = facts;
+  kept.loses = present->message.substr(0, present->message.find_last_not_of('.') + 1);
+  return kept;
+}
+
 // The most nodes that may get a taint in a minute, and have one at once, of so many.
 uint64_t MostInAMinute(const WriteLimits& limits, size_t nodes) {
   const double share = limits.taints_share_a_minute * static_cast<double>(nodes);
@@ -54,9 +68,11 @@ uint64_t Left(uint64_t most, uint64_t used) { return most - std::min(most, used)
 
 }  // namespace
 
-NodePlanner::NodePlanner(const HoldTimes& times, const WriteLimits& limits)
+NodePlanner::NodePlanner(const HoldTimes& times, const WriteLimits& limits,
+                         const MaintenanceRemedy& remedy)
     : times_(times),
       limits_(limits),
+      remedy_(remedy),
       joins_(limits.joins_per_second, limits.joins_per_second),
       others_(limits.writes_per_second, std::max(2.0, limits.writes_per_second / 4)) {}
 
@@ -69,33 +85,76 @@ std::optional<NodePlanner::Candidate> NodePlanner::Want(const kubernetes::Node& 
   if (joining) ++plan.joining;
   if (ours) ++plan.tainted;
   if (facts == nullptr && taint == nullptr && !ours) return std::nullopt;
+  std::optional<FitnessFacts> as_said;
+  if (facts != nullptr && facts->reach_unknown && facts->loses.empty()) {
+    as_said = KeepPacketsLost(node, *facts);
+    if (as_said) facts = &*as_said;
+  }
   Memory& memory = memory_[node.name];
   const HeldFitness held = memory.hold.Observe(Judge(facts), joining, times_, now);
   if (held.ready == false) ++plan.unfit;
   if (memory.writing > 0 || now < memory.not_before) return std::nullopt;
 
-  Candidate candidate{.write = {.node = node.name}, .since = held.since, .joins = joining};
-  NodeWrite& write = candidate.write;
-  PlanTaints(node, held, facts != nullptr, write);
-  const kubernetes::Condition* present = node.FindCondition(kReadyCondition);
-  if (held.ready) {
-    kubernetes::Condition condition{.type = std::string(kReadyCondition),
-                                    .status = *held.ready ? "True" : "False",
-                                    .reason = std::string(held.latest.reason),
-                                    .message = MessageOf(facts)};
-    write.status_changed = present == nullptr || present->status != condition.status;
-    // Reasons come and go while the node stays what it is: one is written now and then.
-    const bool is_steady =
-        held.exhausted.has_value() &&
-        (!write.add.empty() || !write.remove.empty() || now - memory.condition_at >= times_.unfit);
-    const bool is_news = present != nullptr && present->reason != condition.reason && is_steady;
-    if (write.status_changed || is_news) write.condition = std::move(condition);
-    // The first condition of a node belongs to its joining, but behind the taints of all.
-    if (present == nullptr) candidate.joins = true;
-    if (joining && !write.remove.empty()) write.condition.reset();
-  }
-  if (write.requests() == 0) return std::nullopt;
+  Candidate candidate{
+      .write = {.node = node.name}, .since = held.since, .joins = joining, .is_tainted = ours};
+  PlanTaints(node, held, facts != nullptr, candidate.write);
+  if (held.ready) WantReady(node, facts, held, memory, candidate, now);
+  if (facts != nullptr) WantMaintenance(node, *facts, memory, candidate.write, now);
+  if (candidate.write.requests() == 0) return std::nullopt;
   return candidate;
+}
+
+// NOLINTNEXTLINE(readability-function-size): what is known of one node.
+void NodePlanner::WantReady(const kubernetes::Node& node, const FitnessFacts* facts,
+                            const HeldFitness& held, Memory& memory, Candidate& candidate,
+                            absl::Time now) {
+  NodeWrite& write = candidate.write;
+  const kubernetes::Condition* present = node.FindCondition(kReadyCondition);
+  kubernetes::Condition condition{.type = std::string(kReadyCondition),
+                                  .status = *held.ready ? "True" : "False",
+                                  .reason = std::string(held.latest.reason),
+                                  .message = MessageOf(facts)};
+  const bool status_changed = present == nullptr || present->status != condition.status;
+  // Reasons come and go while the node stays what it is: one is written now and then.
+  const bool is_steady =
+      held.exhausted.has_value() &&
+      (!write.add.empty() || !write.remove.empty() || now - memory.condition_at >= times_.unfit);
+  const bool is_news = present != nullptr && present->reason != condition.reason && is_steady;
+  // The first condition of a node belongs to its joining, but behind the taints of all.
+  if (present == nullptr) candidate.joins = true;
+  const bool lifts = node.FindTaint(kNotReadyTaint) != nullptr &&
+                     !IsOurs(*node.FindTaint(kNotReadyTaint)) && !write.remove.empty();
+  if (lifts || !(status_changed || is_news)) return;
+  write.conditions.push_back({std::move(condition), status_changed});
+}
+
+// A source that announces and takes back by turns is written about each time that it announces, and
+// no more often than each HoldTimes::fit for the rest.
+void NodePlanner::WantMaintenance(const kubernetes::Node& node, const FitnessFacts& facts,
+                                  Memory& memory, NodeWrite& write, absl::Time now) {
+  const bool interrupts = facts.maintenance && facts.maintenance->interrupts;
+  if (facts.maintenance && !interrupts) memory.interrupted_since = absl::InfiniteFuture();
+  if (interrupts) memory.interrupted_since = std::min(memory.interrupted_since, now);
+  const kubernetes::Condition* present = node.FindCondition(kMaintenanceCondition);
+  const DesiredMaintenance desired =
+      DesiredOf(facts.maintenance, present, remedy_, memory.interrupted_since, now);
+  if (desired.unknown) return;
+  const kubernetes::Taint* taint = node.FindTaint(kMaintenanceTaint);
+  const bool calm = now - memory.maintenance_at >= times_.fit;
+  if (taint != nullptr && desired.taint != *taint && (desired.taint || calm)) {
+    write.remove.emplace_back(kMaintenanceTaint);
+  }
+  if (desired.taint && (taint == nullptr || *taint != *desired.taint)) {
+    write.add.push_back(*desired.taint);
+  }
+  if (!desired.condition || (present != nullptr && *present == *desired.condition)) return;
+  const bool announces = desired.condition->status == "True";
+  const bool is_worse = announces && (present == nullptr || present->status != "True" ||
+                                      present->reason != desired.condition->reason);
+  if (!is_worse && !calm) return;
+  write.conditions.push_back(
+      {*desired.condition, present == nullptr || present->status != desired.condition->status});
+  if (is_worse) write.event = desired.condition;
 }
 
 NodePlan NodePlanner::Plan(const NodesSeen& seen, absl::Time now) {
@@ -131,7 +190,7 @@ void NodePlanner::HoldBack(std::vector<Candidate>& candidates, size_t nodes, Nod
   uint64_t left =
       std::min(Left(MostInAMinute(limits_, nodes), tainted_.size()), Left(at_once, plan.tainted));
   for (Candidate& candidate : candidates) {
-    if (candidate.write.add.empty()) continue;
+    if (candidate.write.add.empty() || candidate.is_tainted) continue;
     if (left > 0) {
       --left;
       continue;
@@ -171,8 +230,10 @@ void NodePlanner::Emit(std::vector<Candidate>& candidates, size_t room, NodePlan
     (candidate.joins ? joins_ : others_).Take(requests);
     Memory& memory = memory_[candidate.write.node];
     memory.writing = requests;
-    if (candidate.write.condition) memory.condition_at = now;
-    if (!candidate.write.add.empty()) tainted_.push_back(now);
+    for (const auto& [condition, status_changed] : candidate.write.conditions) {
+      (condition.type == kReadyCondition ? memory.condition_at : memory.maintenance_at) = now;
+    }
+    if (!candidate.write.add.empty() && !candidate.is_tainted) tainted_.push_back(now);
     plan.writes.push_back(std::move(candidate.write));
   }
 }

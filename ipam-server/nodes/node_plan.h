@@ -20,6 +20,7 @@
 #include "ipam-server/nodes/fitness_hold.h"
 #include "ipam-server/nodes/write_pace.h"
 #include "lib/kubernetes/node_objects.h"
+#include "lib/kubernetes/node_requests.h"
 
 namespace spoke::ipam {
 
@@ -43,16 +44,19 @@ struct WriteLimits {
   bool operator==(const WriteLimits&) const = default;
 };
 
-// What is to be written of one node: at most one patch of its taints and one of its conditions.
+// What is to be written of one node: at most one patch of its taints, one of its conditions and one
+// event.
 struct NodeWrite {
   std::string node;
   std::vector<std::string> remove;  // Keys of taints.
   std::vector<kubernetes::Taint> add;
-  std::optional<kubernetes::Condition> condition;
-  bool status_changed = false;  // The condition's status is another than before.
+  std::vector<kubernetes::ConditionChange> conditions;
+  // A condition that operators are told of by an event as well; nullopt: there is none.
+  std::optional<kubernetes::Condition> event;
 
   size_t requests() const {
-    return (remove.empty() && add.empty() ? 0U : 1U) + (condition ? 1U : 0U);
+    return (remove.empty() && add.empty() ? 0U : 1U) + (conditions.empty() ? 0U : 1U) +
+           (event ? 1U : 0U);
   }
   bool operator==(const NodeWrite&) const = default;
 };
@@ -78,7 +82,8 @@ struct NodesSeen {
 // Not thread-safe; the loop that writes owns it. Memory: some hundred bytes a node.
 class NodePlanner {
  public:
-  NodePlanner(const HoldTimes& times, const WriteLimits& limits);
+  NodePlanner(const HoldTimes& times, const WriteLimits& limits,
+              const MaintenanceRemedy& remedy = {});
 
   // Returns what to write at `now`. A node with a write that has not ended is left alone.
   NodePlan Plan(const NodesSeen& seen, absl::Time now);
@@ -95,20 +100,28 @@ class NodePlanner {
     int failures = 0;
     absl::Time not_before = absl::InfinitePast();
     absl::Time condition_at = absl::InfinitePast();
+    absl::Time maintenance_at = absl::InfinitePast();       // Its condition was written.
+    absl::Time interrupted_since = absl::InfiniteFuture();  // It is to be interrupted.
   };
   struct Candidate {
     NodeWrite write;
     absl::Time since;
     bool joins = false;
+    bool is_tainted = false;  // It has a taint of ours, and is among those that may.
   };
 
   std::optional<Candidate> Want(const kubernetes::Node& node, const FitnessFacts* facts,
                                 NodePlan& plan, absl::Time now);
+  void WantReady(const kubernetes::Node& node, const FitnessFacts* facts, const HeldFitness& held,
+                 Memory& memory, Candidate& candidate, absl::Time now);
+  void WantMaintenance(const kubernetes::Node& node, const FitnessFacts& facts, Memory& memory,
+                       NodeWrite& write, absl::Time now);
   void HoldBack(std::vector<Candidate>& candidates, size_t nodes, NodePlan& plan, absl::Time now);
   void Emit(std::vector<Candidate>& candidates, size_t room, NodePlan& plan, absl::Time now);
 
   const HoldTimes times_;
   const WriteLimits limits_;
+  const MaintenanceRemedy remedy_;
   std::map<std::string, Memory> memory_;  // By name, of nodes that are there.
   std::deque<absl::Time> tainted_;        // When nodes got a taint, within a minute.
   WritePace joins_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,7 +40,7 @@ class NodePlanTest : public testing::Test {
 
   NodePlan Turn(absl::Duration after, size_t room = kRoom) {
     now_ += after;
-    NodePlan plan = planner_.Plan({nodes_, facts_, frozen_, room}, now_);
+    NodePlan plan = planner_->Plan({nodes_, facts_, frozen_, room}, now_);
     for (const NodeWrite& write : plan.writes) Apply(write);
     return plan;
   }
@@ -59,10 +60,14 @@ class NodePlanTest : public testing::Test {
       return std::find(write.remove.begin(), write.remove.end(), taint.key) != write.remove.end();
     });
     for (const Taint& taint : write.add) node.taints.push_back(taint);
-    if (write.condition) node.conditions = {*write.condition};
+    for (const kubernetes::ConditionChange& change : write.conditions) {
+      std::erase_if(node.conditions,
+                    [&](const Condition& c) { return c.type == change.condition.type; });
+      node.conditions.push_back(change.condition);
+    }
     requests_[write.node] += write.requests();
     for (size_t i = 0; i < write.requests(); ++i) {
-      planner_.OnWritten(write.node, absl::OkStatus(), false, now_);
+      planner_->OnWritten(write.node, absl::OkStatus(), false, now_);
     }
   }
   size_t Tainted(std::string_view key) const {
@@ -75,11 +80,19 @@ class NodePlanTest : public testing::Test {
     return condition == nullptr ? "" : condition->status + " " + condition->reason;
   }
 
+  // The condition and the taint of a node's maintenance.
+  std::string MaintenanceOf(const std::string& name) const {
+    const Condition* condition = nodes_.at(name).FindCondition(kMaintenanceCondition);
+    const Taint* taint = nodes_.at(name).FindTaint(kMaintenanceTaint);
+    return (condition == nullptr ? "" : condition->status + " " + condition->reason) + " " +
+           (taint == nullptr ? "" : taint->effect);
+  }
+
   const std::vector<Taint> joining_ = {{"other", "", "NoSchedule"},
                                        {std::string(kNotReadyTaint), "", "NoSchedule"}};
   const HoldTimes times_{};
   const WriteLimits limits_{};
-  NodePlanner planner_{times_, limits_};
+  std::optional<NodePlanner> planner_{std::in_place, times_, limits_};
   std::map<std::string, Node> nodes_;
   std::map<std::string, FitnessFacts> facts_;
   std::string frozen_;
@@ -217,6 +230,111 @@ TEST_F(NodePlanTest, ASmallClusterLosesOneNodeAtTheMost) {
   EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
 }
 
+FitnessFacts Announced(const MaintenanceFacts& maintenance) {
+  FitnessFacts facts = kFit;
+  facts.maintenance = maintenance;
+  return facts;
+}
+const MaintenanceFacts kNoMaintenance;
+const MaintenanceFacts kReboot{.reason = "Reboot", .message = "soon", .interrupts = true};
+const MaintenanceFacts kFreeze{.reason = "Freeze", .message = "now"};
+
+TEST_F(NodePlanTest, MaintenanceIsACompleteStoryOfFewWrites) {
+  AddNodes(30, {}, Announced(kNoMaintenance));
+  Turns(60);
+  requests_.clear();
+  facts_["node-3"] = Announced(kReboot);
+  const NodePlan plan = Turn(absl::Seconds(1));
+  ASSERT_EQ(plan.writes.size(), 1U);
+  ASSERT_TRUE(plan.writes[0].event);
+  EXPECT_EQ(plan.writes[0].event->reason, "Reboot");
+  EXPECT_EQ(requests_["node-3"], 3U) << "a taint, a condition and an event";
+  EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoSchedule");
+  Turns(600);
+  EXPECT_EQ(requests_["node-3"], 3U);
+  EXPECT_EQ(ReasonOf("node-3"), "True AgentReady") << "its network is as it was";
+
+  // It goes, and comes back as the next session of its agent.
+  facts_["node-3"] = kAway;
+  Turns(100);
+  EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoSchedule") << "nobody knows better";
+  facts_["node-3"] = Announced(kNoMaintenance);
+  Turns(2);
+  EXPECT_EQ(MaintenanceOf("node-3"), "False None ");
+  EXPECT_EQ(Tainted(kMaintenanceTaint), 0U);
+}
+
+TEST_F(NodePlanTest, AMachineThatStandsStillKeepsItsPodsAndGetsNew) {
+  AddNodes(30, {}, Announced(kFreeze));
+  Turns(60);
+  EXPECT_EQ(Tainted(kMaintenanceTaint), 0U);
+  EXPECT_EQ(MaintenanceOf("node-29"), "True Freeze ");
+}
+
+TEST_F(NodePlanTest, ASourceThatFlapsIsWrittenAboutNowAndThen) {
+  AddNodes(30, {}, Announced(kNoMaintenance));
+  Turns(60);
+  requests_.clear();
+  for (int i = 0; i < 60; ++i) {
+    facts_["node-3"] = Announced(i % 2 == 0 ? kReboot : kNoMaintenance);
+    Turn(absl::Seconds(1));
+  }
+  EXPECT_LE(requests_["node-3"], 12U);
+}
+
+TEST_F(NodePlanTest, MaintenanceOfAllAtOnceEmptiesNoCluster) {
+  AddNodes(100, {}, Announced(kReboot));
+  Turns(600, 5);
+  EXPECT_EQ(Tainted(kMaintenanceTaint), 5U);
+  EXPECT_THAT(Turn(absl::Seconds(1)).problem, HasSubstr("95 nodes are not fit for pods"));
+  EXPECT_EQ(MaintenanceOf("node-99"), "True Reboot ") << "all are told";
+}
+
+TEST_F(NodePlanTest, PodsHaveToGoWhenTheOperatorWantsIt) {
+  planner_.emplace(times_, limits_,
+                   MaintenanceRemedy{.effect = MaintenanceRemedy::Effect::kNoExecute,
+                                     .evict_after = absl::Minutes(2)});
+  AddNodes(20, {}, Announced(kNoMaintenance));
+  Turns(60);
+  facts_["node-3"] = Announced(kReboot);
+  facts_["node-4"] = Announced(kReboot);
+  Turns(110);
+  EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoSchedule");
+  EXPECT_EQ(MaintenanceOf("node-4"), "True Reboot ") << "one of twenty may be tainted";
+  Turns(20);
+  EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoExecute") << "it has its place already";
+  EXPECT_EQ(MaintenanceOf("node-4"), "True Reboot ");
+}
+
+TEST_F(NodePlanTest, AServerThatTakesOverLeavesWhatLosesPacketsAsItIs) {
+  FitnessFacts loses = kFit;
+  loses.loses = "18 of 90 probes were lost";
+  AddNodes(30, {}, kFit);
+  facts_["node-3"] = loses;
+  Turns(400, 5);
+  ASSERT_EQ(ReasonOf("node-3"), "False PacketsLost");
+  ASSERT_EQ(Tainted(kNotReadyTaint), 1U);
+  const std::string message = nodes_["node-3"].FindCondition(kReadyCondition)->message;
+
+  // Another server begins: it has seen no probes.
+  planner_.emplace(times_, limits_);
+  FitnessFacts unknown = kFit;
+  unknown.reach_unknown = true;
+  SetAll(unknown);
+  requests_.clear();
+  Turns(600, 5);
+  EXPECT_EQ(ReasonOf("node-3"), "False PacketsLost");
+  EXPECT_EQ(nodes_["node-3"].FindCondition(kReadyCondition)->message, message);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+  EXPECT_EQ(requests_["node-3"], 0U);
+  EXPECT_EQ(ReasonOf("node-4"), "True AgentReady") << "nobody else is accused";
+
+  SetAll(kFit);
+  Turns(60, 5);
+  EXPECT_EQ(ReasonOf("node-3"), "True AgentReady");
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U);
+}
+
 TEST_F(NodePlanTest, NothingIsWrittenWhileReleasesAreFrozen) {
   AddNodes(10, joining_, kFit);
   frozen_ = "releases are frozen";
@@ -285,16 +403,16 @@ TEST_F(NodePlanTest, PlansNoMoreThanThereIsRoomFor) {
 
 TEST_F(NodePlanTest, WhatFailsIsTriedAgainLaterAndWhatChangedAtOnce) {
   AddNodes(1, joining_, kFit);
-  const auto plan = [&] { return planner_.Plan({nodes_, facts_, "", kRoom}, now_).writes.size(); };
+  const auto plan = [&] { return planner_->Plan({nodes_, facts_, "", kRoom}, now_).writes.size(); };
   EXPECT_EQ(plan(), 1U);
   EXPECT_EQ(plan(), 0U) << "it is under way";
-  planner_.OnWritten("node-0", absl::AbortedError("changed"), false, now_);
+  planner_->OnWritten("node-0", absl::AbortedError("changed"), false, now_);
   EXPECT_EQ(plan(), 1U);
-  planner_.OnWritten("node-0", absl::UnavailableError("away"), false, now_);
+  planner_->OnWritten("node-0", absl::UnavailableError("away"), false, now_);
   EXPECT_EQ(plan(), 0U);
   now_ += absl::Seconds(1);
   EXPECT_EQ(plan(), 1U);
-  planner_.OnWritten("node-0", absl::UnavailableError("away"), false, now_);
+  planner_->OnWritten("node-0", absl::UnavailableError("away"), false, now_);
   now_ += absl::Seconds(1);
   EXPECT_EQ(plan(), 0U);
   now_ += absl::Seconds(1);
@@ -304,7 +422,7 @@ TEST_F(NodePlanTest, WhatFailsIsTriedAgainLaterAndWhatChangedAtOnce) {
 TEST_F(NodePlanTest, NoRoomAtTheServerSlowsWritesDown) {
   AddNodes(900, joining_, kFit);
   Turn(absl::ZeroDuration());
-  planner_.OnWritten("node-0", absl::UnavailableError("429"), true, now_);
+  planner_->OnWritten("node-0", absl::UnavailableError("429"), true, now_);
   EXPECT_LE(Turn(absl::Seconds(1)).writes.size(), 150U);
 }
 

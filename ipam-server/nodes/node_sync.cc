@@ -91,10 +91,14 @@ void NodeSync::Write(const NodeWrite& write, absl::Time now) {
   const bool changes_taints = !write.add.empty() || !write.remove.empty();
   if (changes_taints) taints = kubernetes::TaintPatch(node, write.remove, write.add);
   if (changes_taints) edges_.client.Write(write.node, std::move(taints));
-  if (write.condition) {
-    edges_.client.Write(
-        write.node, kubernetes::ConditionPatch(write.node, *write.condition, write.status_changed,
-                                               now + edges_.clock.SetAhead()));
+  const absl::Time time = now + edges_.clock.SetAhead();
+  if (!write.conditions.empty()) {
+    edges_.client.Write(write.node, kubernetes::ConditionPatch(write.node, write.conditions, time));
+  }
+  if (write.event) {
+    edges_.client.Write(write.node,
+                        kubernetes::NodeEventRequest(node, write.event->type + write.event->reason,
+                                                     write.event->message, time));
   }
 }
 

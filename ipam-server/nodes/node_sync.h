@@ -24,6 +24,7 @@ class NodeSync {
   struct Settings {
     HoldTimes times;
     WriteLimits limits;
+    MaintenanceRemedy remedy;
     absl::Duration period = absl::Seconds(5);  // Of reading what the fleet knows.
   };
   struct Edges {
@@ -38,7 +39,9 @@ class NodeSync {
 
   // Borrows the edges.
   NodeSync(const Settings& settings, Edges edges)
-      : settings_(settings), edges_(std::move(edges)), planner_(settings.times, settings.limits) {}
+      : settings_(settings),
+        edges_(std::move(edges)),
+        planner_(settings.times, settings.limits, settings.remedy) {}
 
   // Moves everything on, for `wait` at the longest. For one thread.
   void RunOnce(absl::Duration wait);

@@ -24,22 +24,22 @@ NodesJob::NodesJob(const kubernetes::ClusterAccess& access, const NodeSync::Sett
                   .ca_file = access.ca_file}),
       client_({.access = access, .max_writes = kMaxWrites, .seed = std::random_device()() | 1U},
               transport_, edges.clock),
-      sync_(settings, {.client = client_,
-                       .read_facts =
-                           [&loop = edges.loop, &board = edges.reachability] {
-                             absl::StatusOr<FleetFacts> facts = ReadFleetFacts(loop, kLoopPatience);
-                             const auto reachability = board.Get();
-                             if (facts.ok() && reachability != nullptr)
-                               AddSuspicions(*reachability, *facts);
-                             return facts;
-                           },
-                       .clock = edges.clock,
-                       .log = edges.log,
-                       .board = edges.board,
-                       .tell =
-                           [&loop = edges.loop](const std::string& problem) {
-                             loop.PostProblem("kubernetes", problem);
-                           }}) {}
+      sync_(
+          settings,
+          {.client = client_,
+           .read_facts =
+               [&loop = edges.loop, &board = edges.reachability, &clock = edges.clock] {
+                 absl::StatusOr<FleetFacts> facts = ReadFleetFacts(loop, kLoopPatience);
+                 if (facts.ok()) {
+                   AddSuspicions(board.Get().get(), board.settings(), clock.Now(), *facts);
+                 }
+                 return facts;
+               },
+           .clock = edges.clock,
+           .log = edges.log,
+           .board = edges.board,
+           .tell = [&loop = edges.loop](
+                       const std::string& problem) { loop.PostProblem("kubernetes", problem); }}) {}
 
 void NodesJob::Stop() {
   stopped_ = true;

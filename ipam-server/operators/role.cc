@@ -27,6 +27,8 @@ constexpr std::array kLeastRoles = std::to_array<std::pair<std::string_view, Rol
     {"GetNode", kViewer},
     {"SetNodeMode", kOperator},
     {"RetryNode", kOperator},
+    {"StartMaintenance", kOperator},
+    {"GetNodeData", kViewer},
     {"ForgetNode", kAdmin},
     {"RevokeIdentity", kAdmin},
     {"UnrevokeIdentity", kAdmin},

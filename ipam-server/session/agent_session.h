@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct Session {
   bool policy_held = false;                     // It was refused since it would end more.
   node_api::CutCount policy_cut;                // What the last one that it answered ends.
   std::vector<node_api::NodeFinding> findings;  // What its checks found last.
+  // What the cloud has announced for the node; nullopt: its agent has not said.
+  std::optional<node_api::Maintenance> maintenance;
   std::string agent_version;
   std::string boot_id;
   std::vector<ip::Address> own_addresses;  // What the node's NIC itself has, as its agent says.

@@ -171,6 +171,12 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
   absl::Status Take(node_api::NodeFindings findings) {
     return Post(NodeFindingsEvent{id_, std::move(findings)});
   }
+  absl::Status Take(node_api::Maintenance maintenance) {
+    return Post(MaintenanceEvent{id_, std::move(maintenance)});
+  }
+  absl::Status Take(node_api::NodeDataAnswer answer) {
+    return Post(NodeDataEvent{id_, std::move(answer)});
+  }
   // These two change nothing that is stored, so that the loop need not hear of them.
   absl::Status Take(const node_api::TrafficReport& report) {
     edges_.traffic.Take(*gate_.node(), report);

@@ -37,6 +37,7 @@ using ToAgent =
     std::variant<node_api::Welcome, node_api::DesiredState, node_api::ReportAck,
                  node_api::ReclaimRequest, node_api::InventoryRequest, node_api::Forecast,
                  node_api::AttachTracesRequest, node_api::ProbeRequest, node_api::BudgetGrants,
-                 node_api::EndAssignment, BundleUpdate, BundleTrial>;
+                 node_api::EndAssignment, node_api::MaintenanceStart, node_api::NodeDataRequest,
+                 BundleUpdate, BundleTrial>;
 
 }  // namespace spoke::ipam

@@ -102,7 +102,7 @@ TEST_P(NodeClientContract, WritesAndKnowsAtOnceWhatCameOfIt) {
   EXPECT_FALSE(cluster_.HasTaint("a", "mine"));
   EXPECT_TRUE(cluster_.HasTaint("a", "other"));
   const Condition condition{.type = "SpokeNetworkReady", .status = "True", .reason = "R"};
-  EXPECT_TRUE(WriteAndAwait("a", ConditionPatch("a", condition, true, clock_.Now())).ok());
+  EXPECT_TRUE(WriteAndAwait("a", ConditionPatch("a", {{condition, true}}, clock_.Now())).ok());
   EXPECT_EQ(cluster_.ConditionOf("a", "SpokeNetworkReady")["status"], "True");
   EXPECT_EQ(cluster_.ConditionOf("a", "Ready")["status"], "True");
   EXPECT_TRUE(WriteAndAwait("a", NodeEventRequest(Known("a"), "R", "m", clock_.Now())).ok());

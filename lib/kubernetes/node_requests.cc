@@ -96,17 +96,21 @@ http::Request TaintPatch(const Node& node, const std::vector<std::string>& remov
                   patch);
 }
 
-http::Request ConditionPatch(const std::string& node, const Condition& condition, bool changed,
+http::Request ConditionPatch(const std::string& node, const std::vector<ConditionChange>& changes,
                              absl::Time now) {
-  json object = {{"type", condition.type},
-                 {"status", condition.status},
-                 {"reason", condition.reason},
-                 {"message", condition.message},
-                 {"lastHeartbeatTime", TimeText(now)}};
-  if (changed) object["lastTransitionTime"] = TimeText(now);
+  json conditions = json::array();
+  for (const auto& [condition, status_changed] : changes) {
+    json object = {{"type", condition.type},
+                   {"status", condition.status},
+                   {"reason", condition.reason},
+                   {"message", condition.message},
+                   {"lastHeartbeatTime", TimeText(now)}};
+    if (status_changed) object["lastTransitionTime"] = TimeText(now);
+    conditions.push_back(std::move(object));
+  }
   return WithBody("PATCH", fmt::format("{}/{}/status", kNodes, node),
                   "application/strategic-merge-patch+json",
-                  {{"status", {{"conditions", json::array({std::move(object)})}}}});
+                  {{"status", {{"conditions", std::move(conditions)}}}});
 }
 
 http::Request NodeEventRequest(const Node& node, std::string_view reason, std::string_view message,

@@ -29,9 +29,15 @@ http::Request WatchNodesRequest(std::string_view resource_version);
 http::Request TaintPatch(const Node& node, const std::vector<std::string>& remove,
                          const std::vector<Taint>& add);
 
-// Puts the condition in place of the one of its type, by a strategic merge patch of the status.
-// `changed`: its status is another than before, since `now`.
-http::Request ConditionPatch(const std::string& node, const Condition& condition, bool changed,
+struct ConditionChange {
+  Condition condition;
+  bool status_changed = false;  // Its status is another than before, since now.
+
+  bool operator==(const ConditionChange&) const = default;
+};
+
+// Puts each condition in place of the one of its type, by one strategic merge patch of the status.
+http::Request ConditionPatch(const std::string& node, const std::vector<ConditionChange>& changes,
                              absl::Time now);
 
 // Creates an event about the node, in the namespace "default", as for all that has none.

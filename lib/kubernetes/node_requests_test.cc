@@ -86,14 +86,14 @@ TEST(NodeRequests, EscapeWhatTheyArePassed) {
 TEST(ConditionPatch, SaysWhenItChanged) {
   const Condition condition{.type = "SpokeNetworkReady", .status = "True", .reason = "Ready"};
   const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
-  const http::Request request = ConditionPatch("n", condition, true, now);
+  const http::Request request = ConditionPatch("n", {{condition, true}}, now);
   EXPECT_EQ(request.url, "/api/v1/nodes/n/status");
   EXPECT_EQ(request.headers.Find("Content-Type"), "application/strategic-merge-patch+json");
   const json patch = json::parse(request.body);
   const json& written = patch["status"]["conditions"][0];
   EXPECT_EQ(written["type"], "SpokeNetworkReady");
   EXPECT_EQ(written["lastTransitionTime"], "2023-11-14T22:13:20Z");
-  EXPECT_THAT(ConditionPatch("n", condition, false, now).body,
+  EXPECT_THAT(ConditionPatch("n", {{condition, false}}, now).body,
               testing::Not(HasSubstr("lastTransitionTime")));
 }
 

@@ -1,5 +1,6 @@
 // Tests of what agents say, as the server takes it.
 #include <functional>
+#include <limits>
 
 #include "gtest/gtest.h"
 #include "lib/base/status.h"
@@ -86,7 +87,19 @@ TEST(AgentMessages, EachComesThroughWhole) {
                      .object = "net.ipv4.ip_forward",
                      .what = "is 0",
                      .remedy = "sysctl -w net.ipv4.ip_forward=1"},
-                    {.check = "mtu"}}}};
+                    {.check = "mtu"}}},
+      Maintenance(),
+      Maintenance{{{.id = "C7061BAC",
+                    .kind = MaintenanceKind::kRedeploy,
+                    .started = true,
+                    .not_before = absl::FromUnixMillis(1'700'000'000'123),
+                    .duration = absl::Seconds(9),
+                    .description = "Host is failing.",
+                    .origin = "Platform",
+                    .other_machines = 2,
+                    .others = {"pool_1", "pool_2"}},
+                   {.id = "2"}}},
+      NodeDataAnswer{12, {{"log", "a line\n"}, {"state", "{}"}}, "why"}};
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto read = FromWire(ToWire(messages[i]));
     ASSERT_TRUE(read.ok()) << i << ": " << read.status();
@@ -215,6 +228,50 @@ TEST(AgentMessages, OfFindingsTheFirstAreTakenAndTheirTextsCut) {
   EXPECT_LE(taken->findings[0].what.size(), kMaxFindingBytes);
   wire.mutable_findings(3)->set_check("a check");
   EXPECT_EQ(FromWire(wire).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(AgentMessages, OfMaintenanceTheFirstEventsAreTakenAndWhatIsUnknownIsLeftOut) {
+  v1::Maintenance wire;
+  for (int i = 0; i < kMaxMaintenanceEvents + 5; ++i) {
+    v1::MaintenanceEvent& event = *wire.add_events();
+    event.set_id("event" + std::to_string(i));
+    event.set_kind(i == 0 ? "Upgrade" : "Reboot");
+    event.set_duration_ms(i == 1 ? -1 : std::numeric_limits<int64_t>::max());
+    event.set_not_before_unix_ms(i == 1 ? -1 : std::numeric_limits<int64_t>::max());
+    event.set_description(std::string(kMaxReasonBytesTaken + 1, 'x'));
+  }
+  const auto taken = FromWire(wire);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_EQ(taken->events.size(), static_cast<size_t>(kMaxMaintenanceEvents - 1));
+  EXPECT_EQ(taken->events[0].not_before, absl::InfinitePast());
+  EXPECT_EQ(taken->events[0].duration, absl::ZeroDuration());
+  EXPECT_LE(taken->events[1].duration, absl::Hours(24 * 30));
+  EXPECT_LE(taken->events[1].description.size(), kMaxReasonBytesTaken);
+  wire.mutable_events(3)->set_id("an id");
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(wire).status()));
+  wire.mutable_events(3)->set_id("id");
+  wire.mutable_events(4)->add_others("a\nmachine");
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(wire).status()));
+}
+
+TEST(AgentMessages, OfALogTheEndIsTaken) {
+  NodeDataAnswer answer{.id = 1, .parts = {{"state", "{}"}, {"log", ""}}};
+  while (answer.parts[1].text.size() <= kMaxNodeDataBytes) {
+    answer.parts[1].text += std::to_string(answer.parts[1].text.size()) + " was written\n";
+  }
+  answer.parts[1].text += "the last line\n";
+  v1::NodeData wire;
+  ToWire(answer, wire);
+  const auto taken = FromWire(wire);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->parts[0].text, "{}");
+  EXPECT_LE(taken->parts[1].text.size(), kMaxNodeDataBytes);
+  EXPECT_GT(taken->parts[1].text.size(), kMaxNodeDataBytes - 100);
+  EXPECT_TRUE(taken->parts[1].text.ends_with("the last line\n"));
+  EXPECT_EQ(taken->parts[1].text.find("was"), taken->parts[1].text.find(' ') + 1)
+      << "it begins with a whole line";
+  wire.mutable_parts(0)->set_name("a part");
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(wire).status()));
 }
 
 TEST(AgentMessages, OfATrafficReportTheFirstPartIsTaken) {

@@ -27,6 +27,8 @@ struct AgentWriter {
     ToWire(in, *out.mutable_policy_trial_result());
   }
   void operator()(const NodeFindings& in) const { ToWire(in, *out.mutable_node_findings()); }
+  void operator()(const Maintenance& in) const { ToWire(in, *out.mutable_maintenance()); }
+  void operator()(const NodeDataAnswer& in) const { ToWire(in, *out.mutable_node_data()); }
 };
 
 struct ServerWriter {
@@ -50,6 +52,10 @@ struct ServerWriter {
   void operator()(const BudgetGrants& in) const { ToWire(in, *out.mutable_budget_grants()); }
   void operator()(const EndAssignment& in) const { ToWire(in, *out.mutable_end_assignment()); }
   void operator()(const PolicyTrial& in) const { ToWire(in, *out.mutable_policy_trial()); }
+  void operator()(const MaintenanceStart& in) const {
+    ToWire(in, *out.mutable_maintenance_start());
+  }
+  void operator()(const NodeDataRequest& in) const { ToWire(in, *out.mutable_node_data_request()); }
 };
 
 // Turns what was read of one part into the message it came in.
@@ -107,6 +113,10 @@ absl::StatusOr<std::optional<AgentMessage>> FromWire(const v1::AgentMessage& in)
       return Said<AgentMessage>(FromWire(in.policy_trial_result()));
     case v1::AgentMessage::kNodeFindings:
       return Said<AgentMessage>(FromWire(in.node_findings()));
+    case v1::AgentMessage::kMaintenance:
+      return Said<AgentMessage>(FromWire(in.maintenance()));
+    case v1::AgentMessage::kNodeData:
+      return Said<AgentMessage>(FromWire(in.node_data()));
     case v1::AgentMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }
@@ -139,6 +149,10 @@ absl::StatusOr<std::optional<ServerMessage>> FromWire(const v1::ServerMessage& i
       return Said<ServerMessage>(FromWire(in.end_assignment()));
     case v1::ServerMessage::kPolicyTrial:
       return Said<ServerMessage>(FromWire(in.policy_trial()));
+    case v1::ServerMessage::kMaintenanceStart:
+      return Said<ServerMessage>(FromWire(in.maintenance_start()));
+    case v1::ServerMessage::kNodeDataRequest:
+      return Said<ServerMessage>(FromWire(in.node_data_request()));
     case v1::ServerMessage::MESSAGE_NOT_SET:
       return std::nullopt;
   }

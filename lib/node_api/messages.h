@@ -11,6 +11,8 @@
 #include "lib/node_api/attach_traces.h"
 #include "lib/node_api/budgets.h"
 #include "lib/node_api/desired.h"
+#include "lib/node_api/maintenance.h"
+#include "lib/node_api/node_data.h"
 #include "lib/node_api/node_findings.h"
 #include "lib/node_api/policy.h"
 #include "lib/node_api/probes.h"
@@ -27,11 +29,12 @@ namespace spoke::node_api {
 using AgentMessage =
     std::variant<Hello, AssignmentReport, DesiredAck, ReclaimAnswer, PolicyAck, Inventory,
                  ConflictReport, Demand, AttachTracesAnswer, TrafficReport, ProbeAnswer,
-                 BudgetReport, PolicyTrialAnswer, NodeFindings>;
+                 BudgetReport, PolicyTrialAnswer, NodeFindings, Maintenance, NodeDataAnswer>;
 
-using ServerMessage = std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, PolicyUpdate,
-                                   InventoryRequest, Forecast, AttachTracesRequest, ProbeRequest,
-                                   BudgetGrants, EndAssignment, PolicyTrial>;
+using ServerMessage =
+    std::variant<Welcome, DesiredState, ReportAck, ReclaimRequest, PolicyUpdate, InventoryRequest,
+                 Forecast, AttachTracesRequest, ProbeRequest, BudgetGrants, EndAssignment,
+                 PolicyTrial, MaintenanceStart, NodeDataRequest>;
 
 v1::AgentMessage ToWire(const AgentMessage& in);
 v1::ServerMessage ToWire(const ServerMessage& in);

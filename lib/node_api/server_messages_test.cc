@@ -38,7 +38,9 @@ TEST(ServerMessages, EachComesThroughWhole) {
           8, {{A("10.8.0.1"), 443}, {A("fd00::1"), 0}, {A("10.0.0.4"), 0, 1500}}, absl::Seconds(2)},
       BudgetGrants{
           9, 10, {{"internet", "vision", units::BitRate(5'000'000'000), 12, absl::Seconds(2)}}},
-      EndAssignment{A("10.1.0.5"), 42, "the node is gone"}};
+      EndAssignment{A("10.1.0.5"), 42, "the node is gone"},
+      MaintenanceStart{13, {"C7061BAC", "2"}},
+      NodeDataRequest{14, {"log"}}};
   for (size_t i = 0; i < messages.size(); ++i) {
     const auto read = FromWire(ToWire(messages[i]));
     ASSERT_TRUE(read.ok()) << i << ": " << read.status();
@@ -89,6 +91,21 @@ TEST(ServerMessages, WhatAServerCannotMeanIsRefused) {
   EXPECT_EQ(FromWire(reclaim).status().code(), absl::StatusCode::kInvalidArgument);
   v1::EndAssignment end;
   EXPECT_FALSE(FromWire(end).ok());
+}
+
+TEST(ServerMessages, AsksForFewThingsByName) {
+  v1::MaintenanceStart start;
+  v1::NodeDataRequest data;
+  start.add_events("an id");
+  data.add_parts("a part");
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(start).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(data).status()));
+  start.clear_events();
+  data.clear_parts();
+  for (int i = 0; i <= kMaxMaintenanceEvents; ++i) start.add_events("id");
+  for (int i = 0; i <= kMaxNodeDataParts; ++i) data.add_parts("log");
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(start).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(FromWire(data).status()));
 }
 
 TEST(ServerMessages, AForecastIsKeptWithinWhatAPersonReads) {

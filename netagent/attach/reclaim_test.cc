@@ -44,6 +44,7 @@ class StreamLink final : public ServerLink {
   void Answer(const node_api::AttachTracesAnswer&) override {}
   void Answer(const node_api::ProbeAnswer&) override {}
   void Answer(const node_api::PolicyTrialAnswer&) override {}
+  void Answer(const node_api::NodeDataAnswer&) override {}
   void Ask(const node_api::Demand&) override {}
   void ReportConflict(const ip::Address&, const std::optional<ip::MacAddress>&) override {}
   void BeginAnew(std::string_view) override {}

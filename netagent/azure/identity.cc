@@ -21,7 +21,8 @@ absl::StatusOr<Identity> IdentityOf(const ImdsInstance& instance, const std::str
                     device, mac.ToString(), instance.name,
                     macs.empty() ? "none" : fmt::format("{}", fmt::join(macs, ", "))));
   }
-  return Identity{.vm_id = instance.vm_id,
+  return Identity{.name = instance.name,
+                  .vm_id = instance.vm_id,
                   .instance = instance.resource_id,
                   .subnets = nic->subnets,
                   .addresses = nic->addresses};

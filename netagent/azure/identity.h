@@ -12,6 +12,7 @@
 namespace spoke::netagent::azure {
 
 struct Identity {
+  std::string name;  // The machine's name, such as "pool_0".
   std::string vm_id;
   std::string instance;  // The Resource Manager's id, in lower case.
   std::vector<ip::Prefix> subnets;

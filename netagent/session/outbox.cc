@@ -53,6 +53,7 @@ bool Outbox::Add(const node_api::AttachTracesAnswer& answer) { return AddAnswer(
 bool Outbox::Add(const node_api::ProbeAnswer& answer) { return AddAnswer(answer); }
 
 bool Outbox::Add(const node_api::PolicyTrialAnswer& answer) { return AddAnswer(answer); }
+bool Outbox::Add(const node_api::NodeDataAnswer& answer) { return AddAnswer(answer); }
 
 bool Outbox::HasItem() const {
   if (items_.empty()) return false;
@@ -61,7 +62,7 @@ bool Outbox::HasItem() const {
 
 bool Outbox::HasNext() const {
   return desired_ack_ || policy_ack_ || demand_ || !conflicts_.empty() || budgets_ || findings_ ||
-         traffic_ || HasItem();
+         maintenance_ || traffic_ || HasItem();
 }
 
 std::optional<node_api::AgentMessage> Outbox::Next() {
@@ -71,6 +72,7 @@ std::optional<node_api::AgentMessage> Outbox::Next() {
   if (demand_) return *std::exchange(demand_, std::nullopt);
   if (!conflicts_.empty()) return conflicts_.extract(conflicts_.begin()).mapped();
   if (budgets_) return *std::exchange(budgets_, std::nullopt);
+  if (maintenance_) return *std::exchange(maintenance_, std::nullopt);
   if (findings_) return *std::exchange(findings_, std::nullopt);
   if (!HasItem()) return *std::exchange(traffic_, std::nullopt);
   Item item = std::move(items_.front());
@@ -86,6 +88,7 @@ std::optional<node_api::AgentMessage> Outbox::Next() {
   if (auto* inventory = std::get_if<node_api::Inventory>(&item)) return std::move(*inventory);
   if (auto* probes = std::get_if<node_api::ProbeAnswer>(&item)) return std::move(*probes);
   if (auto* trial = std::get_if<node_api::PolicyTrialAnswer>(&item)) return std::move(*trial);
+  if (auto* data = std::get_if<node_api::NodeDataAnswer>(&item)) return std::move(*data);
   return std::move(std::get<node_api::AttachTracesAnswer>(item));
 }
 

@@ -41,6 +41,7 @@ class Outbox {
   [[nodiscard]] bool Add(const node_api::AttachTracesAnswer& answer);
   [[nodiscard]] bool Add(const node_api::ProbeAnswer& answer);
   [[nodiscard]] bool Add(const node_api::PolicyTrialAnswer& answer);
+  [[nodiscard]] bool Add(const node_api::NodeDataAnswer& answer);
 
   // The latest message of each kind, and of each address, replaces the one that still waits.
   void Add(const node_api::DesiredAck& ack) { desired_ack_ = ack; }
@@ -48,6 +49,7 @@ class Outbox {
   void Add(const node_api::Demand& demand) { demand_ = demand; }
   void Add(const node_api::BudgetReport& report) { budgets_ = report; }
   void Add(const node_api::NodeFindings& findings) { findings_ = findings; }
+  void Add(const node_api::Maintenance& maintenance) { maintenance_ = maintenance; }
   // The report goes last: nobody waits for it.
   void Add(const node_api::TrafficReport& report) { traffic_ = report; }
   void Add(const node_api::ConflictReport& conflict) {
@@ -81,7 +83,7 @@ class Outbox {
   };
   using Item = std::variant<Gathered, node_api::ReclaimAnswer, node_api::Inventory,
                             node_api::AttachTracesAnswer, node_api::ProbeAnswer,
-                            node_api::PolicyTrialAnswer>;
+                            node_api::PolicyTrialAnswer, node_api::NodeDataAnswer>;
 
   // Returns the report that an event of rank `rank` for `address` belongs into.
   node_api::AssignmentReport& Gather(const ip::Address& address, int rank);
@@ -95,6 +97,7 @@ class Outbox {
   std::optional<node_api::Demand> demand_;
   std::optional<node_api::BudgetReport> budgets_;
   std::optional<node_api::NodeFindings> findings_;
+  std::optional<node_api::Maintenance> maintenance_;
   std::optional<node_api::TrafficReport> traffic_;
   std::map<ip::Address, node_api::ConflictReport> conflicts_;
   std::deque<Item> items_;

@@ -26,6 +26,7 @@ class ServerLink {
   virtual void Answer(const node_api::AttachTracesAnswer& traces) = 0;
   virtual void Answer(const node_api::ProbeAnswer& probes) = 0;
   virtual void Answer(const node_api::PolicyTrialAnswer& trial) = 0;
+  virtual void Answer(const node_api::NodeDataAnswer& data) = 0;
 
   // Says who waits for addresses. It replaces what was said before and has not been sent yet. The
   // greeting of a session has it too.

@@ -85,6 +85,7 @@ class ServerSession final : public ServerLink {
   void Answer(const node_api::AttachTracesAnswer& traces) override { Say(traces); }
   void Answer(const node_api::ProbeAnswer& probes) override { Say(probes); }
   void Answer(const node_api::PolicyTrialAnswer& trial) override { Say(trial); }
+  void Answer(const node_api::NodeDataAnswer& data) override { Say(data); }
   void ReportTraffic(const node_api::TrafficReport& report) override { Say(report); }
   void ReportBudgets(const node_api::BudgetReport& report) override { Say(report); }
   void Ask(const node_api::Demand& demand) override { Say(demand); }
@@ -95,6 +96,8 @@ class ServerSession final : public ServerLink {
   void BeginAnew(std::string_view why) override;
   // Says what the checks of the node find, in place of what was said before and not sent yet.
   void ReportFindings(const node_api::NodeFindings& findings) { Say(findings); }
+  // Says what maintenance is announced for the node, likewise.
+  void ReportMaintenance(const node_api::Maintenance& maintenance) { Say(maintenance); }
 
  private:
   // The way a stream ended.

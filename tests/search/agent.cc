@@ -86,6 +86,7 @@ class Outbox final : public netagent::ServerLink {
   void Answer(const node_api::AttachTracesAnswer& /*traces*/) override {}
   void Answer(const node_api::ProbeAnswer& /*probes*/) override {}
   void Answer(const node_api::PolicyTrialAnswer& /*trial*/) override {}
+  void Answer(const node_api::NodeDataAnswer& /*data*/) override {}
   void Ask(const node_api::Demand& /*demand*/) override {}
   void ReportTraffic(const node_api::TrafficReport& /*report*/) override {}
   void ReportBudgets(const node_api::BudgetReport& /*report*/) override {}

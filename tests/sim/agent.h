@@ -79,6 +79,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   void Answer(const node_api::AttachTracesAnswer& traces) override { Say(traces); }
   void Answer(const node_api::ProbeAnswer& probes) override { Say(probes); }
   void Answer(const node_api::PolicyTrialAnswer& trial) override { Say(trial); }
+  void Answer(const node_api::NodeDataAnswer& data) override { Say(data); }
   void Ask(const node_api::Demand& demand) override { Say(demand); }
   void ReportTraffic(const node_api::TrafficReport& report) override { Say(report); }
   void ReportBudgets(const node_api::BudgetReport& report) override { Say(report); }

@@ -33,6 +33,7 @@ Effects Expire(Fleet& fleet, absl::Time now) {
       fleet.proved.erase(key);
       fleet.ledger.Unload(key);
       fleet.demands.erase(key);
+      fleet.ending.erase(key);
       if (FindByName(fleet.ledger, name) == nullptr) {
         effects.reservations.merge(fleet.reservations.OnNodeGone(name));
       }

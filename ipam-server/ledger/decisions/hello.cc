@@ -54,6 +54,7 @@ void KeepRecordOf(Fleet& fleet, const node_api::Hello& hello, Effects& effects) 
       if (keys->erase(former) > 0) keys->insert(key);
     }
     fleet.demands.erase(former);
+    fleet.ending.erase(former);
     effects.changed.insert(former);
     effects.renamed.emplace(former, key);
     effects.findings.push_back(
@@ -180,6 +181,7 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   fleet.missing.erase(key);
   fleet.forgettable.erase(key);
   fleet.demands.erase(key);  // It is of the session before.
+  fleet.ending.erase(key);   // Its agent says so again if it still is.
 
   effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;

@@ -57,7 +57,8 @@ void Grow(Fleet& fleet, NodeRecord& record, const GroupState& state, Effects& ef
 
 void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
   const bool draining = record.mode == NodeMode::kDraining;
-  if (draining && !record.wanted.empty()) {
+  const bool leaving = draining || fleet.ending.contains(record.key);
+  if (leaving && !record.wanted.empty()) {
     StopWantingAll(fleet, record, effects);
     // The cloud is asked what was given nevertheless, to give back what is of no use.
     effects.attach.insert(record.key);
@@ -66,7 +67,7 @@ void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, a
   uint64_t would_free = 0;
   for (const GroupState& state : GroupStatesOf(fleet, record)) {
     std::vector<ip::Prefix> ranges;
-    NodeHoldings holdings{.target = state.target, .jitter = jitter, .draining = draining};
+    NodeHoldings holdings{.target = state.target, .jitter = jitter, .draining = leaving};
     for (const auto& [base, configuration] : record.configurations) {
       const std::vector<size_t>& pools = state.group->pools;
       if (configuration.state == AddressState::kDetaching ||
@@ -87,6 +88,12 @@ void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, a
     }
   }
   if (asked.empty() || fleet.breaker.frozen()) return;
+  // Many agents may say at once that their machines are about to be deleted. What may go without a
+  // freeze does; the rest is free again when the machines are gone.
+  if (leaving && !draining &&
+      would_free > fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)) {
+    return;
+  }
   // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
   if (!draining) {
     if (!MayFree(fleet, would_free, record.key, effects, now)) return;
@@ -101,6 +108,7 @@ Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now) {
   Effects effects;
   NodeRecord* const node = fleet.ledger.Find(key);
   if (fleet.hold.active || node == nullptr || node->mode != NodeMode::kActive) return effects;
+  if (fleet.ending.contains(key)) return effects;
   // What its NIC has already, from the scale set's model say, may be all it needs.
   if (fleet.policy.cloud_chooses && !node->nic_read) return effects;
   for (const GroupState& state : GroupStatesOf(fleet, *node)) {

@@ -207,6 +207,28 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   EXPECT_FALSE(ReviewNode(fleet, {"node99", "vm"}, 0, later).reclaim.empty());
 }
 
+TEST(FleetPlan, MachinesThatAreAboutToBeDeletedGiveBackWhatMayGoAndFreezeNothing) {
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
+  int asked = 0;
+  for (int i = 0; i < 100; ++i) {
+    const NodeKey key{"node" + std::to_string(i), "vm"};
+    OnHello(fleet, HelloOf(key), kNow);
+    Attach(fleet, key);
+  }
+  for (int i = 0; i < 100; ++i) {
+    const NodeKey key{"node" + std::to_string(i), "vm"};
+    fleet.ending.emplace(key, "Preempt");
+    const Effects effects = ReviewNode(fleet, key, 0, kNow);
+    EXPECT_TRUE(effects.attach.empty());
+    asked += effects.reclaim.empty() ? 0 : 1;
+  }
+  EXPECT_GT(asked, 0);
+  EXPECT_LT(asked, 50);
+  EXPECT_FALSE(fleet.breaker.frozen()) << "agents that lie do not stop the fleet";
+  fleet.ending.clear();
+  EXPECT_EQ(TargetOf(fleet, *fleet.ledger.Find({"node99", "vm"})), 4U);
+}
+
 TEST(FleetCloud, AVmMissingTwiceFromTheListIsGoneUnlessItsAgentIsThere) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   OnHello(fleet, HelloOf(kNode2), kNow);

@@ -21,6 +21,7 @@ class FakeServerLink final : public ServerLink {
   }
   void Answer(const node_api::ProbeAnswer& probes) override { probe_answers.push_back(probes); }
   void Answer(const node_api::PolicyTrialAnswer& trial) override { trial_answers.push_back(trial); }
+  void Answer(const node_api::NodeDataAnswer& data) override { data_answers.push_back(data); }
   void ReportTraffic(const node_api::TrafficReport& report) override {
     traffic_reports.push_back(report);
   }
@@ -42,6 +43,7 @@ class FakeServerLink final : public ServerLink {
   std::vector<node_api::AttachTracesAnswer> trace_answers;
   std::vector<node_api::ProbeAnswer> probe_answers;
   std::vector<node_api::PolicyTrialAnswer> trial_answers;
+  std::vector<node_api::NodeDataAnswer> data_answers;
   std::vector<node_api::TrafficReport> traffic_reports;
   std::vector<node_api::BudgetReport> budget_reports;
   std::vector<node_api::Demand> demands;

@@ -111,6 +111,8 @@ void SimNode::TakeOne(const v1::ServerMessage& message, int64_t now, Outcome& ou
     case v1::ServerMessage::kAttachTracesRequest:
     case v1::ServerMessage::kEndAssignment:
     case v1::ServerMessage::kPolicyTrial:
+    case v1::ServerMessage::kMaintenanceStart:
+    case v1::ServerMessage::kNodeDataRequest:
       return;  // No pod of a simulated node waits, and nobody asks about one.
     case v1::ServerMessage::kBudgetGrants:
       if (const std::string wrong = budgets_.TakeGrants(message.budget_grants()); !wrong.empty()) {

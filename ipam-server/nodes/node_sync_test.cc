@@ -86,6 +86,31 @@ TEST_F(NodeSyncTest, LiftsTheTaintOfANodeThatIsFitWithTwoWrites) {
   EXPECT_EQ(ConditionOf("b"), "False");
 }
 
+TEST_F(NodeSyncTest, MaintenanceIsATaintAConditionAndAnEvent) {
+  cluster_.AddNode("a");
+  facts_->nodes["a"] = kFit;
+  facts_->nodes["a"].maintenance = MaintenanceFacts();
+  Run(40);
+  const uint64_t before = cluster_.writes();
+  facts_->nodes["a"].maintenance = MaintenanceFacts{
+      .reason = "Redeploy", .message = "Redeploy is announced.", .interrupts = true};
+  Run(20);
+  EXPECT_TRUE(cluster_.HasTaint("a", std::string(kMaintenanceTaint)));
+  const auto condition = cluster_.ConditionOf("a", std::string(kMaintenanceCondition));
+  EXPECT_EQ(condition["status"], "True");
+  EXPECT_EQ(condition["reason"], "Redeploy");
+  EXPECT_EQ(ConditionOf("a"), "True") << "its own condition is beside it";
+  ASSERT_EQ(cluster_.events_created().size(), 1U);
+  EXPECT_EQ(cluster_.events_created()[0]["reason"], "SpokeMaintenanceRedeploy");
+  EXPECT_EQ(cluster_.events_created()[0]["involvedObject"]["name"], "a");
+  facts_->nodes["a"].maintenance = MaintenanceFacts();
+  Run(60);
+  EXPECT_FALSE(cluster_.HasTaint("a", std::string(kMaintenanceTaint)));
+  EXPECT_EQ(cluster_.ConditionOf("a", std::string(kMaintenanceCondition))["status"], "False");
+  EXPECT_LE(cluster_.writes() - before, 5U);
+  EXPECT_TRUE(problems_.empty());
+}
+
 TEST_F(NodeSyncTest, NodesThatAreTheSameCostNoWrites) {
   for (int i = 0; i < 50; ++i) {
     const std::string name = "node-" + std::to_string(i);

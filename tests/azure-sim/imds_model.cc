@@ -300,15 +300,24 @@ std::string ImdsModel::Schedule(ScheduledEvent event) {
   return events_.back().id;
 }
 
+void ImdsModel::MoveEvents(absl::Time now) {
+  for (ScheduledEvent& event : events_) {
+    if (event.started || now < event.not_before) continue;
+    event.started = true;  // It starts whether or not anybody agreed.
+    event.begun = now;
+    ++incarnation_;
+  }
+  const size_t over = std::erase_if(events_, [&](const ScheduledEvent& event) {
+    return event.started && now - event.begun >= event.over_after;
+  });
+  incarnation_ += over > 0 ? 1 : 0;
+}
+
 http::Response ImdsModel::HandleEvents(const http::Request& request, const Instance& instance,
                                        absl::Time now) {
   const Target target = ParseTarget(request.url);
   if (target.api_version().empty()) return BadVersion();
-  for (ScheduledEvent& event : events_) {
-    if (event.started || now < event.not_before) continue;
-    event.started = true;  // It starts whether or not anybody agreed.
-    ++incarnation_;
-  }
+  MoveEvents(now);
   if (request.method == "POST") {
     const Json body = Json::parse(request.body, nullptr, false);
     const bool valid =
@@ -320,8 +329,10 @@ http::Response ImdsModel::HandleEvents(const http::Request& request, const Insta
           events_.begin(), events_.end(),
           [&start](const ScheduledEvent& event) { return start["EventId"] == event.id; });
       if (found == events_.end()) return Failure(400, {{"error", "Unknown event"}});
-      if (!found->started) ++incarnation_;
+      if (found->started) continue;
+      ++incarnation_;
       found->started = true;
+      found->begun = now;
     }
     http::Response response;
     response.status = 200;
@@ -342,7 +353,7 @@ http::Response ImdsModel::HandleEvents(const http::Request& request, const Insta
                       {"Resources", event.resources},
                       {"NotBefore", event.started ? "" : FormatHttpDate(event.not_before)},
                       {"Description", event.description},
-                      {"EventSource", "Platform"},
+                      {"EventSource", event.source},
                       {"DurationInSeconds", event.duration_seconds}});
   }
   return Json200({{"DocumentIncarnation", incarnation_}, {"Events", std::move(events)}});

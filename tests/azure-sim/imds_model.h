@@ -23,7 +23,11 @@ struct ScheduledEvent {
   absl::Time not_before;
   bool started = false;
   std::string description;
-  int duration_seconds = -1;  // The default says that it is unknown.
+  std::string source = "Platform";  // Or "User".
+  int duration_seconds = -1;        // The default says that it is unknown.
+  // How long after its beginning it is over, and leaves the document.
+  absl::Duration over_after = absl::Minutes(10);
+  absl::Time begun = absl::InfiniteFuture();
 };
 
 class ImdsModel {
@@ -50,6 +54,7 @@ class ImdsModel {
   http::Response HandleToken(const Target& target, absl::Time now);
   http::Response HandleEvents(const http::Request& request, const Instance& instance,
                               absl::Time now);
+  void MoveEvents(absl::Time now);
   std::optional<http::Response> Refuse(const http::Request& request, const Target& target,
                                        const Instance& instance, absl::Time now);
   bool TakeOne(const std::string& key, int per_second, absl::Time now);

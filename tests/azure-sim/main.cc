@@ -47,7 +47,7 @@ Prints "listening=127.0.0.1:PORT", then "ready". While it runs:
   curl -d '{"id": "/subscriptions/...", "add": 2}' localhost:PORT/sim/scale
   curl -d '{"method": "PUT", "path": "virtualMachines/0", "count": 3, "fault": "reset"}' localhost:PORT/sim/transport
                                                          or stall, drop, truncate, malformed, html, redirect
-  curl -d '{"type": "Reboot", "resources": ["pool_0"], "notice_s": 60}' localhost:PORT/sim/events
+  curl -d '{"type": "Reboot", "resources": ["pool_0"], "notice_s": 60, "over_after_s": 5}' localhost:PORT/sim/events
 
 SIGTERM or SIGINT ends it.)";
 

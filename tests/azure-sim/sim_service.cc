@@ -282,6 +282,8 @@ http::Response SimService::PlanEvent(const Json& body) {
   if (event.resources.empty()) return Problem(400, "resources: names of instances");
   event.not_before = latest_ + absl::Seconds(Number(body, "notice_s", 900));
   event.description = Text(body, "description");
+  if (const std::string source = Text(body, "source"); !source.empty()) event.source = source;
+  event.over_after = absl::Seconds(Number(body, "over_after_s", 600));
   event.duration_seconds = static_cast<int>(Number(body, "duration_s", -1));
   return JsonResponse(200, {{"id", imds_.Schedule(std::move(event))}});
 }

@@ -281,6 +281,10 @@ TEST_F(LocalTest, ScheduledEventsLookAsDocumented) {
   const Json started = Imds(path);
   EXPECT_EQ(started["Events"][0]["EventStatus"], "Started");
   EXPECT_EQ(started["Events"][0]["NotBefore"], "");
+  now_ += absl::Minutes(10);
+  const Json over = Imds(path);
+  EXPECT_TRUE(over["Events"].empty()) << "what is over leaves the document";
+  EXPECT_GT(over["DocumentIncarnation"], started["DocumentIncarnation"]);
 }
 
 TEST_F(LocalTest, ErrorsLookAsDocumented) {

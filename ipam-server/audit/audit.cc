@@ -299,7 +299,7 @@ class Comparison {
     }
     const bool known =
         std::find(facts.known_to.begin(), facts.known_to.end(), agent) != facts.known_to.end();
-    if (held.state == AuditState::kAttached && agent->held && !known) {
+    if (held.state == AuditState::kAttached && !held.withheld && agent->held && !known) {
       Report(AuditKind::kAgentMisses, node, address, AuditRepair::kResendDesired,
              "it is attached, and its agent does not know");
     }

@@ -96,6 +96,8 @@ struct StoredAddress {
   std::string ifname;
   // The cloud has chosen it of itself, and nobody may have it (yet). It is kAttaching.
   bool chosen = false;
+  // An operator keeps it from pods, so that its agent is not told of it.
+  bool withheld = false;
 
   bool operator==(const StoredAddress&) const = default;
 };

@@ -51,7 +51,8 @@ std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
   if (of_assignment) {
     const NodeRecord* record = fleet.ledger.Find(key);
     if (record == nullptr) return std::nullopt;
-    if (FindStored(StoredNodeOf(*record), *difference.address) != compared.stored)
+    if (FindStored(StoredNodeOf(*record, fleet.ledger.quarantine()), *difference.address) !=
+        compared.stored)
       return std::nullopt;
   }
   Effects effects;
@@ -159,7 +160,9 @@ absl::Status AuditJob::TakeSnapshot(const Progress& progress, AuditSnapshot& sna
     snapshot.connected = view.sessions.size();
     for (const PoolEntry& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
   }));
-  const auto visit = [&](const FleetView&, const NodeRecord& record) { snapshot.Add(record); };
+  const auto visit = [&](const FleetView& view, const NodeRecord& record) {
+    snapshot.Add(record, view.fleet.ledger.quarantine());
+  };
   return VisitNodes(edges_.loop, kLoopPatience, visit, progress);
 }
 

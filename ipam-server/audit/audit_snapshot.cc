@@ -72,11 +72,12 @@ AgentInventory Describe(const NodeKey& key, const node_api::Inventory& inventory
 
 }  // namespace
 
-StoredNode StoredNodeOf(const NodeRecord& record) {
+StoredNode StoredNodeOf(const NodeRecord& record, const Quarantines& quarantines) {
   StoredNode node{.node = NodeOf(record.key),
                   .nic_mac = record.nic_mac,
                   .retired = record.mode == NodeMode::kRetired};
   for (const auto& [base, configuration] : record.configurations) {
+    const bool withheld = quarantines.Withholds(configuration.range);
     for (size_t i = 0; i < configuration.slots.size(); ++i) {
       const Slot& slot = configuration.slots[i];
       StoredAddress& address = node.addresses.emplace_back();
@@ -87,6 +88,7 @@ StoredNode StoredNodeOf(const NodeRecord& record) {
       address.pool = configuration.pool;
       address.since = std::max(configuration.since, slot.since);
       address.generation = slot.generation;
+      address.withheld = withheld;
       if (slot.lessee == nullptr) continue;
       address.container_id = slot.lessee->container_id;
       address.ifname = slot.lessee->ifname;
@@ -110,9 +112,9 @@ void AuditSnapshot::Add(const PoolEntry& entry) {
   input.pools[entry.pool.spec().name] = {entry.pool.spec().cidr};
 }
 
-void AuditSnapshot::Add(const NodeRecord& record) {
+void AuditSnapshot::Add(const NodeRecord& record, const Quarantines& quarantines) {
   stored.emplace(record.key, input.store.size());
-  input.store.push_back(StoredNodeOf(record));
+  input.store.push_back(StoredNodeOf(record, quarantines));
   if (!record.instance.empty()) on_instance[record.instance] = record.key;
   for (const auto& [range, at] : record.released) {
     for (uint64_t n = 0; n < range.size(); ++n) input.freed[ip::Advance(range.base(), n)] = at;

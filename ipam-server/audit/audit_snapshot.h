@@ -16,12 +16,12 @@
 namespace spoke::ipam {
 
 // Returns what the store says of the node.
-StoredNode StoredNodeOf(const NodeRecord& record);
+StoredNode StoredNodeOf(const NodeRecord& record, const Quarantines& quarantines);
 
 // Not thread-safe.
 struct AuditSnapshot {
   void Add(const PoolEntry& entry);
-  void Add(const NodeRecord& record);
+  void Add(const NodeRecord& record, const Quarantines& quarantines);
   // Completes `input` by the listing and the inventories, and returns it.
   const AuditInput& Finish();
 

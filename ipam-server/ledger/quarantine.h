@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/ledger/node_record.h"
 #include "lib/ip/address.h"
+#include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
 
@@ -29,6 +30,17 @@ struct Quarantine {
 struct Quarantines {
   std::map<ip::Address, Quarantine> entries;
   std::set<std::pair<absl::Time, ip::Address>> ends;  // The ends of those that end by themselves.
+
+  // Returns whether an operator has put an address of `range` here. Agents are not told of it then:
+  // a pod that has it keeps it, and no other gets it. What ends by itself an agent has reported,
+  // and it watches it.
+  bool Withholds(const ip::Prefix& range) const {
+    for (auto it = entries.lower_bound(range.base());
+         it != entries.end() && range.Contains(it->first); ++it) {
+      if (!it->second.until) return true;
+    }
+    return false;
+  }
 };
 
 // An address that two have at once.

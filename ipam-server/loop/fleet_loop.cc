@@ -258,6 +258,8 @@ void FleetLoop::AskForNext(const NodeKey& node, Session& session) {
   });
   if (ranges.empty()) return;
   session.reclaim_pending = ++session.last_request;
+  session.reclaim_asked = ranges;
+  std::sort(session.reclaim_asked.begin(), session.reclaim_asked.end());
   if (edges_.metrics != nullptr)
     edges_.metrics->CountReclaim(ReclaimOutcome::kAsked, ranges.size());
   edges_.agents.Send(session.id,

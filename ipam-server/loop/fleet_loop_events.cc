@@ -90,6 +90,11 @@ void FleetLoop::Handle(ReclaimAnswerEvent event, Batch& batch) {
   // Only an answer to what was asked in this session counts: the agent may have assigned it again.
   if (session == nullptr || session->reclaim_pending != event.answer.id) return;
   session->reclaim_pending = 0;
+  // What it was not told of meanwhile, and has not given up, it is told of now.
+  const std::vector<ip::Prefix> asked = std::exchange(session->reclaim_asked, {});
+  if (!std::includes(session->told.begin(), session->told.end(), asked.begin(), asked.end())) {
+    batch.effects.desired.insert(*NodeOf(event.session));
+  }
   batch.answered.push_back(*NodeOf(event.session));
   if (edges_.metrics != nullptr) {
     edges_.metrics->CountReclaim(ReclaimOutcome::kAgreed, event.answer.agreed.size());

@@ -18,6 +18,11 @@ absl::Duration CooldownOf(const Configuration& configuration, absl::Duration coo
   return longest;
 }
 
+// `ranges` is sorted.
+bool IsAmong(const std::vector<ip::Prefix>& ranges, const ip::Prefix& range) {
+  return std::binary_search(ranges.begin(), ranges.end(), range);
+}
+
 // One of the reserved ones. The first of an IPv6 subnet is every router's (RFC 4291 section 2.6.1).
 std::optional<ip::Address> UnusedOf(const PoolSpec& spec) {
   if (spec.reserve_last > 0) return spec.cidr.last();
@@ -46,21 +51,29 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
                                    Session& session) {
   node_api::DesiredState desired;
   desired.full = std::exchange(session.full_due, false);
-  if (desired.full) session.told.clear();
   desired.version = ++session.desired_version;
   std::vector<ip::Prefix> attached;
   for (const auto& [base, configuration] : record.configurations) {
-    if (configuration.state != AddressState::kAttached) continue;
+    if (configuration.state != AddressState::kAttached ||
+        fleet.ledger.quarantine().Withholds(configuration.range)) {
+      continue;
+    }
+    const bool is_told = IsAmong(session.told, configuration.range);
+    // What it was not told of an agent gives up at once: it must not be told of it while that may
+    // be on its way here.
+    if (!is_told && IsAmong(session.reclaim_asked, configuration.range)) continue;
     attached.push_back(configuration.range);
-    if (std::binary_search(session.told.begin(), session.told.end(), configuration.range)) continue;
+    if (is_told && !desired.full) continue;
     desired.added.push_back({.range = configuration.range,
                              .name = configuration.name,
                              .pool = configuration.pool,
                              .nic_mac = record.nic_mac,
                              .cooldown = CooldownOf(configuration, fleet.policy.cooldown, now)});
   }
-  std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
-                      std::back_inserter(desired.removed));
+  if (!desired.full) {
+    std::set_difference(session.told.begin(), session.told.end(), attached.begin(), attached.end(),
+                        std::back_inserter(desired.removed));
+  }
   AddPools(fleet, record, desired);
   session.told = std::move(attached);
   return desired;

@@ -23,6 +23,7 @@ struct Session {
   bool full_due = true;          // The next DesiredState replaces what the agent has.
   uint64_t last_request = 0;     // The id of the last reclaim or inventory request; 0: none yet.
   uint64_t reclaim_pending = 0;  // The id of the one not answered; 0: none.
+  std::vector<ip::Prefix> reclaim_asked;        // What that one asks for.
   std::vector<ip::Prefix> reclaim_next;         // Addresses to be asked for after it.
   uint64_t policy_sent = 0;                     // The bundle version it has or is being sent.
   uint64_t policy_acked = 0;                    // The version it has in force.

@@ -72,6 +72,19 @@ TEST_F(NextDesiredTest, AFullOneSaysEverythingAnew) {
   EXPECT_FALSE(session_.full_due);
 }
 
+TEST_F(NextDesiredTest, AFullOneHasWhatTheAgentIsAskedForIfItWasToldOfIt) {
+  Next();
+  session_.reclaim_asked = {One("10.1.0.4")};
+  session_.full_due = true;
+  EXPECT_EQ(Next().added.size(), 2U) << "what it gave up stays given up";
+  session_.told = {One("10.1.0.5")};
+  session_.full_due = true;
+  const node_api::DesiredState desired = Next();
+  EXPECT_TRUE(desired.full);
+  ASSERT_EQ(desired.added.size(), 1U);
+  EXPECT_EQ(desired.added[0].range, One("10.1.0.5"));
+}
+
 TEST_F(NextDesiredTest, AddressesOfTheLastBootAreInCooldownForTheRestOfTheirTime) {
   OnReport(fleet_, kNode, {.in_use = {{.address = A("10.1.0.4"), .generation = 1, .since = kNow}}},
            kNow);

@@ -52,7 +52,34 @@ step_claimed() {
   lab_ok "its address is in quarantine"
 }
 
+_is_quarantined() {
+  lab_spokectl ip show "$1" -o json | jq -e '.state == "quarantined"' &&
+    [[ $(lab_spokectl ip list --node node2 -o json | jq --arg it "$1" '[.[] | select(.address == $it)] | length') == 0 ]]
+}
+
+step_put_away() {
+  lab_step "An operator puts the address of a pod on node2 into quarantine"
+  local address name
+  address=$(lab_pod_address node2 api-1)
+  lab_show lab_spokectl ip quarantine "$address" --reason "a printer has it"
+  lab_pod_ping node2 api-1 "${LAB_ADDRESSES[node1]}"
+  lab_pod_delete node2 api-1
+  # More than the node has addresses: whatever is free there is tried.
+  for name in one two three four five six; do
+    lab_pod_run node2 "$name"
+    if [[ $(lab_pod_address node2 "$name") == "$address" ]]; then
+      lab_error "pod $name got $address, which is in quarantine"
+      return 1
+    fi
+    sleep 0.5
+  done
+  lab_wait 60 "$address to leave node2" "$(lab_node_log node2 spoke-netagent)" _is_quarantined "$address"
+  lab_in_parallel lab_pod_delete 'node2 one' 'node2 two' 'node2 three' 'node2 four' 'node2 five' 'node2 six'
+  lab_ok "the pod kept it as long as it ran, and nobody got it afterwards"
+}
+
 lab_for_test "${1:-}"
 lab_cluster_up
 step_quiet
 step_claimed
+step_put_away

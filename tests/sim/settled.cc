@@ -69,7 +69,9 @@ void World::CheckAudit() {
       if (!IsOver(problem)) laws_.Break(10, "a problem is left: " + problem);
     }
     for (const auto& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
-    for (const auto& [key, record] : view.fleet.ledger.nodes()) snapshot.Add(record);
+    for (const auto& [key, record] : view.fleet.ledger.nodes()) {
+      snapshot.Add(record, view.fleet.ledger.quarantine());
+    }
   });
   if (!looked) return laws_.Break(10, "the server does not answer");
   snapshot.listing = fabric_.List();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ipam-server/ledger/decisions/holdings.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"
 #include "ipam-server/release/release_plan.h"
@@ -126,6 +127,7 @@ Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time n
   }
   NodeRecord& record = *node;
   Shrink(fleet, record, jitter, effects, now);
+  AskForWithheld(fleet, record, effects, now);
   const bool suspect =
       !fleet.off_nic.empty() &&
       std::any_of(record.configurations.begin(), record.configurations.end(),

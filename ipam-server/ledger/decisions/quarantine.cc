@@ -37,8 +37,21 @@ absl::StatusOr<Effects> SetQuarantine(Fleet& fleet, const ip::Address& address,
   } else if (record != nullptr && record->Holding(address)->IsAvailable()) {
     effects.reclaim[record->key].push_back(*entry->pool.UnitOf(address));
   }
+  if (record != nullptr) effects.desired.insert(record->key);
   fleet.ledger.SetQuarantine(address, std::move(quarantine));
   return effects;
+}
+
+void AskForWithheld(const Fleet& fleet, const NodeRecord& record, Effects& effects,
+                    absl::Time now) {
+  if (fleet.ledger.quarantine().entries.empty()) return;
+  for (const auto& [base, configuration] : record.configurations) {
+    if (configuration.state == AddressState::kAttached && configuration.IsAvailable() &&
+        configuration.denied_until <= now &&
+        fleet.ledger.quarantine().Withholds(configuration.range)) {
+      effects.reclaim[record.key].push_back(configuration.range);
+    }
+  }
 }
 
 // It is not stored each time it is heard again.

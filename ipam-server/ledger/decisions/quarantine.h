@@ -29,4 +29,7 @@ void EndQuarantines(Fleet& fleet, Effects& effects, absl::Time now);
 // The agent is refused; what it says its pods use is kept from others for a while.
 void HoldClaims(Fleet& fleet, const node_api::Hello& hello, Effects& effects, absl::Time now);
 
+// Asks the node for what an operator keeps from pods and none uses any more.
+void AskForWithheld(const Fleet& fleet, const NodeRecord& record, Effects& effects, absl::Time now);
+
 }  // namespace spoke::ipam

@@ -7,6 +7,7 @@
 #include "ipam-server/ledger/decisions/demand.h"
 #include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
 
 namespace spoke::ipam {
 
@@ -62,6 +63,7 @@ Effects OnReport(Fleet& fleet, const NodeKey& key, const node_api::AssignmentRep
   }
   if (!changed) return effects;
   effects.changed.insert(key);
+  if (!report.cooled.empty()) AskForWithheld(fleet, record, effects, now);
   effects.Merge(PlanNode(fleet, key, now));
   return effects;
 }

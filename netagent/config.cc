@@ -472,6 +472,11 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);
   root.Bool("detect_conflicts", &out.detect_conflicts, Need::kOptional);
+  root.Custom("node_settings", Need::kOptional, [&](std::string_view text) -> absl::Status {
+    out.own_settings = text == "own";
+    if (text == "own" || text == "told") return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("must be own or told, not '{}'", text));
+  });
   ReadLabels(root, &out.labels);
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,

@@ -183,6 +183,9 @@ struct AgentConfig {
   // Whether the network is asked and heard, should another machine have an address of this node. On
   // Azure it never is: the fabric answers for every address.
   bool detect_conflicts = true;
+  // Whether kernel settings that checks of the node find too small are made larger, rather than
+  // only told.
+  bool own_settings = false;
   std::map<std::string, std::string> labels;  // Pools and policy select nodes by them.
   std::string vnet;                           // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.

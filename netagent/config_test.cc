@@ -118,6 +118,19 @@ TEST(AgentConfig, TheReleaseOfLostDelsCanBeTurnedOffAndHasALimit) {
   EXPECT_EQ(ParseAgentConfig(base + "lost_del_after: 0s\n", "f", AllThere)->lost_del_after,
             absl::ZeroDuration());
   EXPECT_THAT(Mistakes(base + "lost_del_after: 25h\n"), HasSubstr("lost_del_after"));
+  EXPECT_FALSE(ParseAgentConfig(base, "f", AllThere)->own_settings);
+  EXPECT_TRUE(ParseAgentConfig(base + "node_settings: own\n", "f", AllThere)->own_settings);
+  EXPECT_THAT(Mistakes(base + "node_settings: mine\n"), HasSubstr("must be own or told"));
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->maintenance, std::nullopt);
+  EXPECT_EQ(
+      ParseAgentConfig(base + "maintenance: {source: file, file: /m, poll: 5s}\n", "f", AllThere)
+          ->maintenance,
+      (MaintenanceConfig{.file = "/m", .poll = absl::Seconds(5)}));
+  EXPECT_THAT(Mistakes(base + "maintenance: {source: azure}\n"),
+              HasSubstr("maintenance.source: azure needs the section azure"));
+  EXPECT_THAT(Mistakes(base + "maintenance: {source: file}\n"),
+              HasSubstr("file needs the key file"));
+  EXPECT_THAT(Mistakes(base + "maintenance: {source: aws}\n"), HasSubstr("must be azure or file"));
   EXPECT_THAT(Mistakes(base + "lost_del_after: -1s\n"), HasSubstr("lost_del_after"));
 }
 

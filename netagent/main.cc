@@ -56,6 +56,7 @@
 #include "netagent/node/netlink_node_routes.h"
 #include "netagent/node/node_setup.h"
 #include "netagent/node/node_watch.h"
+#include "netagent/node/settings_keeper.h"
 #include "netagent/shaping/queues/tc_shaper.h"
 #include "netagent/verification/packet_neighbour_watch.h"
 #include "netagent/verification/packet_wire_probe.h"
@@ -165,10 +166,26 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   return settings;
 }
 
-NodeWatch::Examine ExamineNode(const AgentConfig& config) {
+void LogSettings(const NodeSetupReport& made, telemetry::Log& log) {
+  for (const ChangedSetting& setting : made.changed) {
+    log.Info("sysctl_set",
+             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
+  }
+  for (const absl::Status& failure : made.failed) log.Error("sysctl_failed", {{"error", failure}});
+}
+
+// Borrows `log`.
+NodeWatch::Examine ExamineNode(const AgentConfig& config, telemetry::Log& log) {
   const auto reader = std::make_shared<node_checks::FactsReader>(
       node_checks::NodeView{.root = config.host_root}, NodeSettingsOf(config));
-  return [reader] { return node_checks::Examine(reader->Read()); };
+  if (!config.own_settings) return [reader] { return node_checks::Examine(reader->Read()); };
+  const auto keeper = std::make_shared<SettingsKeeper>(SysctlRoot(config.host_root));
+  return [reader, keeper, &log] {
+    node_checks::Report report = node_checks::Examine(reader->Read());
+    const NodeSetupReport made = keeper->Mend(report);
+    LogSettings(made, log);
+    return made.changed.empty() ? report : node_checks::Examine(reader->Read());
+  };
 }
 
 // Asks who this node is to Azure, and puts it into `node`. May take azure::kImdsPatience.
@@ -300,12 +317,7 @@ absl::StatusOr<os::ProgramResult> RunProgram(const std::vector<std::string>& com
 }
 
 void SetUpNode(const std::string& sysctl_root, telemetry::Log& log) {
-  const NodeSetupReport setup = PrepareNode(sysctl_root);
-  for (const ChangedSetting& setting : setup.changed) {
-    log.Info("sysctl_set",
-             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
-  }
-  for (const absl::Status& failure : setup.failed) log.Error("sysctl_failed", {{"error", failure}});
+  LogSettings(PrepareNode(sysctl_root), log);
 }
 
 void LogStarted(const AgentConfig& config, const node_api::NodeIdentity& identity,
@@ -424,7 +436,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
   const std::unique_ptr<ConntrackTable> cuts = conntrack != nullptr ? OpenConntrack(log) : nullptr;
   SetUpNode(sysctl_root, log);
   // The watch starts after forwarding is on, and it runs even while the agent below cannot start.
-  NodeWatch node_watch(ExamineNode(config), log);
+  NodeWatch node_watch(ExamineNode(config, log), log);
   node_watch.Start();
 
   const std::unique_ptr<MaintenanceWatch> maintenance =

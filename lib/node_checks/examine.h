@@ -22,6 +22,14 @@ enum class Severity : uint8_t {
 // Returns "warning" or "blocking".
 std::string_view NameOf(Severity severity);
 
+// A kernel setting by the name that sysctl(8) uses, with the value that it should have.
+struct KernelSetting {
+  std::string name;
+  std::string value;
+
+  bool operator==(const KernelSetting&) const = default;
+};
+
 struct Finding {
   std::string id;  // The check's id.
   Severity severity = Severity::kWarning;
@@ -29,6 +37,9 @@ struct Finding {
   std::string what;    // The words for what was seen there.
   std::string why;     // The reason why that matters.
   std::string remedy;  // The remedy: a command, or a file with its lines.
+  // The settings that mend it and hurt nobody else, in the order in which to make them: an agent
+  // does that where its configuration says node_settings: own. Empty: there are none.
+  std::vector<KernelSetting> settings = {};
 
   bool operator==(const Finding&) const = default;
 };

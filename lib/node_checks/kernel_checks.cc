@@ -140,7 +140,8 @@ void CheckReversePath(const NodeFacts& facts, Findings& findings) {
                 .what = fmt::format("is 1 (strict) for {}", facts.settings.nic),
                 .why = "what comes by another device than its answer would take is dropped: with "
                        "several NICs, egress gateways and NAT hosts these differ",
-                .remedy = SetTo(of_nic, 2)});
+                .remedy = SetTo(of_nic, 2),
+                .settings = {{of_nic, "2"}}});
 }
 
 void CheckNeighbourTable(const NodeFacts& facts, Findings& findings) {
@@ -149,10 +150,13 @@ void CheckNeighbourTable(const NodeFacts& facts, Findings& findings) {
   if (!most) return;  // It is not in every namespace.
   const uint64_t needed = NeighboursOf(facts) + NeighboursOf(facts) / 4;
   const uint64_t soft = Number(facts, prefix + "2").value_or(*most);
-  const std::string remedy = fmt::format(
-      "printf '{0}1 = {1}\\n{0}2 = {2}\\n{0}3 = {3}\\n' >> {4}; sysctl -p {4}", prefix,
-      std::max<uint64_t>(needed - needed / 5, 128), std::max<uint64_t>(needed - needed / 10, 512),
-      std::max<uint64_t>(needed, 1024), kSysctlFile);
+  // The second is made smaller only where it would be above the third.
+  const uint64_t third = std::max<uint64_t>(needed, 1024);
+  const uint64_t second = std::min(third, std::max({soft, needed - needed / 10, uint64_t{512}}));
+  const uint64_t first = std::max<uint64_t>(needed - needed / 5, 128);
+  const std::string remedy =
+      fmt::format("printf '{0}1 = {1}\\n{0}2 = {2}\\n{0}3 = {3}\\n' >> {4}; sysctl -p {4}", prefix,
+                  first, second, third, kSysctlFile);
   if (*most < needed) {
     findings.Add(
         {.severity = Severity::kWarning,
@@ -160,7 +164,10 @@ void CheckNeighbourTable(const NodeFacts& facts, Findings& findings) {
          .what = fmt::format("is {}; {} neighbours are possible here, {} are there now", *most,
                              NeighboursOf(facts), facts.neighbours.value_or(0)),
          .why = "when the table is full, pods and nodes that are not in it cannot be reached",
-         .remedy = remedy});
+         .remedy = remedy,
+         .settings = {{prefix + "3", fmt::format("{}", third)},
+                      {prefix + "2", fmt::format("{}", second)},
+                      {prefix + "1", fmt::format("{}", first)}}});
   } else if (soft > *most) {
     findings.Add({.severity = Severity::kWarning,
                   .object = prefix + "2",
@@ -179,13 +186,15 @@ void CheckConnectionTable(const NodeFacts& facts, Findings& findings) {
   const uint64_t now = facts.connections.value_or(0);
   const bool nearly_full = now > *most - *most / 5;
   if (!nearly_full && *most >= kFewest) return;
+  const uint64_t enough = std::max<uint64_t>(*most * 2, 4 * kFewest);
   findings.Add({.severity = Severity::kWarning,
                 .object = name,
                 .what = nearly_full
                             ? fmt::format("{} of {} connections are there", now, *most)
                             : fmt::format("is {}, little for {} pods", *most, facts.settings.pods),
                 .why = "when the table is full, new connections of pods and of the node fail",
-                .remedy = SetTo(name, std::max<uint64_t>(*most * 2, 4 * kFewest))});
+                .remedy = SetTo(name, enough),
+                .settings = {{name, fmt::format("{}", enough)}}});
 }
 
 void CheckStrictTracking(const NodeFacts& facts, Findings& findings) {

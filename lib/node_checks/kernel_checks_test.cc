@@ -97,6 +97,8 @@ TEST(KernelChecks, TheLargerReversePathFilterDecides) {
   facts.sysctls["net.ipv4.conf.all.rp_filter"] = "0";
   facts.sysctls["net.ipv4.conf.eth0.rp_filter"] = "1";
   EXPECT_THAT(FindingsOf(facts, "rp-filter"), ElementsAre(Warning("net.ipv4.conf.eth0.rp_filter")));
+  EXPECT_THAT(FindingsOf(facts, "rp-filter")[0].settings,
+              ElementsAre(KernelSetting{"net.ipv4.conf.eth0.rp_filter", "2"}));
 }
 
 TEST(KernelChecks, TheNeighbourTableHasRoomForTheSubnet) {
@@ -107,6 +109,14 @@ TEST(KernelChecks, TheNeighbourTableHasRoomForTheSubnet) {
   ASSERT_THAT(found, ElementsAre(Warning(name)));
   EXPECT_THAT(found[0].what, HasSubstr("65646 neighbours"));
   EXPECT_THAT(found[0].remedy, HasSubstr("gc_thresh3 = 82057"));
+  const std::string prefix = "net.ipv4.neigh.default.gc_thresh";
+  EXPECT_THAT(found[0].settings, ElementsAre(KernelSetting{prefix + "3", "82057"},
+                                             KernelSetting{prefix + "2", "73852"},
+                                             KernelSetting{prefix + "1", "65646"}))
+      << "the largest first: none is above the next at any time";
+  facts.sysctls[prefix + "2"] = "80000";
+  EXPECT_EQ(FindingsOf(facts, "neighbour-table")[0].settings[1].value, "80000")
+      << "none is made smaller";
   facts.sysctls[name] = "90000";
   facts.sysctls["net.ipv4.neigh.default.gc_thresh2"] = "100000";
   EXPECT_THAT(FindingsOf(facts, "neighbour-table"),

@@ -142,6 +142,20 @@ NodeSetupReport PrepareNode(const std::string& sysctl_root) {
   return settings.TakeReport();
 }
 
+NodeSetupReport MakeSettings(const std::vector<node_checks::KernelSetting>& settings,
+                             const std::string& sysctl_root) {
+  Settings made(sysctl_root);
+  for (const auto& [name, value] : settings) {
+    // A device's name has its dots as slashes there.
+    std::string path = name;
+    for (char& c : path) {
+      if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
+    }
+    made.Ensure(path, value);
+  }
+  return made.TakeReport();
+}
+
 std::string SysctlRoot(const std::string& host_root, const std::string& own) {
   constexpr std::string_view kAlwaysThere = "/net/ipv4/ip_forward";
   const auto writable = [&](const std::string& root) {

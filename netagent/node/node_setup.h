@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "lib/node_checks/examine.h"
 
 namespace spoke::netagent {
 
@@ -32,6 +33,11 @@ struct NodeSetupReport {
 //
 // `sysctl_root` is what SysctlRoot() says.
 NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");
+
+// Makes these settings, in their order. A setting that is not in the calling thread's network
+// namespace, or that it may not change, is a failure.
+NodeSetupReport MakeSettings(const std::vector<node_checks::KernelSetting>& settings,
+                             const std::string& sysctl_root = "/proc/sys");
 
 // Returns where sysctls can be set. A container that is not privileged has /proc/sys read-only, so
 // the node's /proc/sys/net is mounted below `host_root` for it: the result is then

@@ -55,6 +55,26 @@ TEST_F(NodeSetupTest, KeepsTheDefaultRouteThatRouterAdvertisementsBring) {
   EXPECT_EQ(Get("net/ipv6/conf/default/accept_ra"), "1\n");
 }
 
+TEST_F(NodeSetupTest, MakesSettingsInTheirOrderOnce) {
+  Set("net/ipv4/neigh/default/gc_thresh3", "1024");
+  Set("net/ipv4/neigh/default/gc_thresh2", "512");
+  Set("net/ipv4/conf/eth0.7/rp_filter", "1");
+  const std::vector<node_checks::KernelSetting> wanted = {
+      {"net.ipv4.neigh.default.gc_thresh3", "9216"},
+      {"net.ipv4.neigh.default.gc_thresh2", "8192"},
+      {"net.ipv4.conf.eth0/7.rp_filter", "2"},
+      {"net.netfilter.nf_conntrack_max", "262144"}};
+  const NodeSetupReport report = MakeSettings(wanted, dir_.path());
+  EXPECT_EQ(report.changed,
+            (std::vector<ChangedSetting>{{"net.ipv4.neigh.default.gc_thresh3", "1024", "9216"},
+                                         {"net.ipv4.neigh.default.gc_thresh2", "512", "8192"},
+                                         {"net.ipv4.conf.eth0/7.rp_filter", "1", "2"}}));
+  ASSERT_EQ(report.failed.size(), 1U) << "nothing tracks connections here";
+  EXPECT_TRUE(absl::IsNotFound(report.failed[0])) << report.failed[0];
+  EXPECT_EQ(Get("net/ipv4/neigh/default/gc_thresh3"), "9216\n");
+  EXPECT_TRUE(MakeSettings(wanted, dir_.path()).changed.empty());
+}
+
 // A container that is not privileged has /proc/sys read-only, and the node's below /host.
 TEST_F(NodeSetupTest, SysctlsAreSetWhereTheyCanBe) {
   const testing_support::TempDir host;

@@ -48,11 +48,34 @@ step_mended() {
   lab_ok "it is over, and status has no problems"
 }
 
+step_own_setting() {
+  lab_step "node1's agent owns kernel settings, node2's only tells of them"
+  lab_wait 15 "rp_filter of node1 to be loose" "$(lab_node_log node1 spoke-netagent)" _is_rp_filter node1 2
+  grep -E 'sysctl_set .*name=net.ipv4.conf.eth0.rp_filter before=1 after=2' "$(lab_node_log node1 spoke-netagent)"
+  _is_rp_filter node2 1
+  lab_ok "node1's is made as the remedy says, node2's is as it was"
+}
+_is_rp_filter() { [[ $(lab_node_exec "$1" sysctl -n net.ipv4.conf.eth0.rp_filter) == "$2" ]]; }
+
+step_strict() {
+  lab_step "Both nodes are strict about where packets come from"
+  lab_node_exec node1 sysctl -w net.ipv4.conf.eth0.rp_filter=1
+  lab_node_exec node2 sysctl -w net.ipv4.conf.eth0.rp_filter=1
+}
+
+# Starts the agents, that of node1 with settings of its own.
+step_both_agents() {
+  LAB_AGENT_EXTRA='node_settings: own' lab_agent_start node1
+  lab_agent_start node2
+}
+
 lab_for_test "${1:-}"
 step_network
 step_certificates
 step_firewall
+step_strict
 step_server
-step_agents
+step_both_agents
+step_own_setting
 step_blocked
 step_mended

@@ -43,6 +43,7 @@ void CheckMtu(const NodeFacts& facts, Findings& findings);
 // These are in network_checks.cc.
 void CheckNicErrors(const NodeFacts& facts, Findings& findings);
 void CheckCarrier(const NodeFacts& facts, Findings& findings);
+void CheckGateways(const NodeFacts& facts, Findings& findings);
 void CheckSpeed(const NodeFacts& facts, Findings& findings);
 void CheckRetransmissions(const NodeFacts& facts, Findings& findings);
 void CheckPorts(const NodeFacts& facts, Findings& findings);

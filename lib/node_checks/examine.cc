@@ -45,6 +45,7 @@ constexpr Entry kEntries[] = {
     {"kernel-htb", "the kernel has trees of classes", &OfFeature<KernelFeature::kHtb>},
     {"nic", "the device with the addresses is there and up", &CheckNic},
     {"mtu", "pods' packets fit through the NIC", &CheckMtu},
+    {"gateway", "the gateway answers", &CheckGateways},
     {"nic-errors", "the NIC loses no packets", &CheckNicErrors},
     {"nic-carrier", "the NIC's link stays up", &CheckCarrier},
     {"nic-speed", "the NIC is as fast as it was", &CheckSpeed},

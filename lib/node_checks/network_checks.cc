@@ -77,6 +77,21 @@ void CheckCarrier(const NodeFacts& facts, Findings& findings) {
                  "another host, or look at cable and port"});
 }
 
+void CheckGateways(const NodeFacts& facts, Findings& findings) {
+  for (const GatewayFacts& gateway : facts.gateways) {
+    if (!gateway.silent) continue;
+    findings.Add(
+        {.severity = Severity::kWarning,
+         .object = gateway.address,
+         .what = fmt::format("is the default route's gateway by {}, and nobody answers for it",
+                             facts.settings.nic),
+         .why = "other subnets, the hub and the Internet are behind it, for the node and its pods",
+         .remedy = fmt::format("ip neighbour show {0}; ping {0}; if other nodes reach it, drain "
+                               "this one and let the VM have another host",
+                               gateway.address)});
+  }
+}
+
 void CheckSpeed(const NodeFacts& facts, Findings& findings) {
   if (!facts.speed_mbit || !facts.best_speed_mbit || *facts.speed_mbit >= *facts.best_speed_mbit) {
     return;

@@ -14,6 +14,12 @@ NodeFacts With(const NetworkCounters& counted) {
   return facts;
 }
 
+TEST(NetworkChecks, AGatewayThatIsSilentIsTold) {
+  NodeFacts facts = HealthyNode();
+  facts.gateways = {{.address = "10.0.0.1"}, {.address = "fd00::1", .silent = true}};
+  EXPECT_THAT(FindingsOf(facts, "gateway"), ElementsAre(Warning("fd00::1")));
+}
+
 TEST(NetworkChecks, TheFirstLookSaysNothing) {
   const NodeFacts facts = HealthyNode();
   EXPECT_EQ(facts.counted, std::nullopt);

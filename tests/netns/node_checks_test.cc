@@ -66,6 +66,25 @@ TEST_F(NodeChecksTest, DevicesAreThoseOfTheNamespace) {
   EXPECT_EQ(facts.nic->v4_length, 20);
   EXPECT_TRUE(facts.nic->has_v6);
   EXPECT_THAT(Examine(facts).findings, Contains(Field(&Finding::id, "other-networks")));
+  EXPECT_THAT(facts.gateways, IsEmpty());
+}
+
+TEST_F(NodeChecksTest, AGatewayThatNobodyAnswersForIsFound) {
+  Shell(
+      "ip link add nic0 type veth peer name far0; ip link set nic0 up; ip link set far0 up;"
+      "ip address add 10.9.0.1/20 dev nic0; ip address add fd00::1/64 dev nic0 nodad;"
+      "ip route add default via 10.9.0.254; ip route add default via fd00::fe;"
+      "ip neighbour replace fd00::fe lladdr 02:00:00:00:00:01 dev nic0 nud permanent;"
+      "ip neighbour replace 10.9.0.254 dev nic0 nud failed");
+  NodeFacts facts;
+  facts.settings.nic = "nic0";
+  ReadLinks(facts);
+  ASSERT_TRUE(facts.links_status.ok()) << facts.links_status;
+  ASSERT_EQ(facts.gateways.size(), 2U);
+  EXPECT_EQ(facts.gateways[0].address, "10.9.0.254");
+  EXPECT_TRUE(facts.gateways[0].silent);
+  EXPECT_EQ(facts.gateways[1].address, "fd00::fe");
+  EXPECT_FALSE(facts.gateways[1].silent);
 }
 
 TEST_F(NodeChecksTest, RulesOfOthersAreReadAsNftWritesThem) {

@@ -79,6 +79,12 @@ struct NicFacts {
   bool has_v6 = false;           // Whether it has an IPv6 address that is not link-local.
 };
 
+// A next hop of a default route by the NIC, as the kernel's table of neighbours has it.
+struct GatewayFacts {
+  std::string address;
+  bool silent = false;  // The kernel asked who has the address, and nobody answered.
+};
+
 // A directory that Spoke writes into, or a file system it depends on.
 struct PlaceFacts {
   bool exists = false;
@@ -122,6 +128,7 @@ struct NodeFacts {
   absl::Status links_status;  // The status; not OK: `links` and `nic` are not known.
   std::vector<LinkFacts> links;
   std::optional<NicFacts> nic;  // The NIC; nullopt: there is no such device.
+  std::vector<GatewayFacts> gateways;
 
   absl::Status firewall_status;  // The status; not OK: `chains` lacks some or all.
   std::vector<nft::ChainGist> chains;

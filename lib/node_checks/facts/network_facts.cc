@@ -1,7 +1,9 @@
 #include "lib/node_checks/facts/network_facts.h"
 
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/status.h"
@@ -24,6 +26,25 @@ absl::Status ReadAddresses(netlink::Socket& socket, int32_t link, NicFacts& nic)
   return absl::OkStatus();
 }
 
+absl::Status ReadGateways(netlink::Socket& socket, int32_t link, NodeFacts& facts) {
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    ASSIGN_OR_RETURN(const auto routes, netlink::DumpAllRoutes(socket, family));
+    ASSIGN_OR_RETURN(const auto neighbours, netlink::DumpNeighbours(socket, family, link));
+    for (const netlink::Route& route : routes) {
+      if (route.table != RT_TABLE_MAIN || route.link != link || !route.gateway ||
+          route.destination.length() != 0) {
+        continue;
+      }
+      const bool silent = std::any_of(
+          neighbours.begin(), neighbours.end(), [&](const netlink::Neighbour& neighbour) {
+            return neighbour.address == *route.gateway && (neighbour.state & NUD_FAILED) != 0;
+          });
+      facts.gateways.push_back({.address = route.gateway->ToString(), .silent = silent});
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TryReadLinks(NodeFacts& facts) {
   ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open());
   ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket, ""));
@@ -32,6 +53,7 @@ absl::Status TryReadLinks(NodeFacts& facts) {
     if (link.name != facts.settings.nic) continue;
     facts.nic = NicFacts{.link = facts.links.back()};
     RETURN_IF_ERROR(ReadAddresses(socket, link.index, *facts.nic));
+    RETURN_IF_ERROR(ReadGateways(socket, link.index, facts));
   }
   return absl::OkStatus();
 }

@@ -7,7 +7,7 @@
 
 namespace spoke::node_checks {
 
-// Fills `links`, `links_status` and `nic`, the device that facts.settings names.
+// Fills `links`, `links_status`, `nic`, the device that facts.settings names, and `gateways`.
 void ReadLinks(NodeFacts& facts);
 
 // Fills `chains` and `firewall_status`: nf_tables', and those of legacy iptables, which `proc`

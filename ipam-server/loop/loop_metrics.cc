@@ -29,6 +29,17 @@ void PublishPools(const Fleet& fleet, const Promises& promises, ServerMetrics& m
   }
 }
 
+// Counts the nodes for whose machines something is announced, by the worst of it.
+void CountMaintenance(const std::map<NodeKey, Session>& sessions, NodeMetrics& nodes) {
+  for (const auto& [key, session] : sessions) {
+    if (!session.maintenance || session.maintenance->events.empty()) continue;
+    const auto& events = session.maintenance->events;
+    const auto worst = std::max_element(
+        events.begin(), events.end(), [](const auto& a, const auto& b) { return a.kind < b.kind; });
+    ++nodes.maintenance.at(static_cast<size_t>(worst->kind));
+  }
+}
+
 void PublishPolicy(const LoopState& loop, ServerMetrics& metrics) {
   PolicyMetrics policy{.version = loop.state.objects.version()};
   for (const auto& [key, session] : loop.sessions) {
@@ -71,6 +82,7 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
   if (counting_) return;
   nodes_.connected = loop.sessions.size();
   nodes_.pods_waiting = WaitingPods(fleet);
+  CountMaintenance(loop.sessions, nodes_);
   metrics.SetNodes(nodes_);
   PublishPolicy(loop, metrics);
   const Promises promises = AllPromises(fleet);

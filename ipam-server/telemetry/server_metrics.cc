@@ -136,6 +136,10 @@ void ServerMetrics::SetNodes(const NodeMetrics& counts) {
   metrics_.GetGauge("spoke_ipam_connected_nodes").Set(Number(counts.connected));
   metrics_.GetGauge("spoke_ipam_shortage_nodes").Set(Number(counts.in_shortage));
   metrics_.GetGauge("spoke_ipam_pods_waiting").Set(Number(counts.pods_waiting));
+  for (size_t i = 0; i < counts.maintenance.size(); ++i) {
+    const std::string kind(NameOf(static_cast<node_api::MaintenanceKind>(i)));
+    metrics_.GetGauge("spoke_ipam_maintenance_nodes", {kind}).Set(Number(counts.maintenance[i]));
+  }
 }
 
 void ServerMetrics::SetPolicy(const PolicyMetrics& policy) {

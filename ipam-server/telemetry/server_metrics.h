@@ -1,6 +1,7 @@
 // Every metric of the server, and the calls that set them. docs/METRICS.md says what each is for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lib/node_api/maintenance.h"
 #include "lib/telemetry/metrics.h"
 
 namespace spoke::ipam {
@@ -39,6 +41,8 @@ struct NodeMetrics {
   uint64_t connected = 0;
   uint64_t in_shortage = 0;   // Nodes that hold fewer addresses than their target.
   uint64_t pods_waiting = 0;  // Pods that wait for addresses on all nodes.
+  // Nodes for whose machine the cloud has announced something, by the worst MaintenanceKind of it.
+  std::array<uint64_t, node_api::kMaintenanceKinds> maintenance{};
 };
 
 struct PolicyMetrics {

@@ -41,7 +41,8 @@ void SetEverything(ServerMetrics& server) {
                    .retired = 3,
                    .connected = 12,
                    .in_shortage = 4,
-                   .pods_waiting = 9});
+                   .pods_waiting = 9,
+                   .maintenance = {0, 2, 0, 0, 1}});
   server.SetPolicy({.version = 7, .nodes_behind = 2, .nodes_refused = 1});
   server.SetReservations({.reservations = 2, .promised = 54, .short_by = 5});
   server.SetBreaker({.frozen = true, .trips = 2, .headroom = 31});
@@ -74,6 +75,8 @@ TEST_F(ServerMetricsTest, EveryCallShowsInAScrape) {
         "spoke_ipam_connected_nodes 12\n",
         "spoke_ipam_shortage_nodes 4\n",
         "spoke_ipam_pods_waiting 9\n",
+        "spoke_ipam_maintenance_nodes{kind=\"Reboot\"} 2\n",
+        "spoke_ipam_maintenance_nodes{kind=\"Terminate\"} 1\n",
         "spoke_ipam_policy_version 7\n",
         "spoke_ipam_policy_behind_nodes 2\n",
         "spoke_ipam_policy_refused_nodes 1\n",

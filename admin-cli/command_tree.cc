@@ -81,7 +81,8 @@ Command CommandTree() {
   add(StatusCommands());
   add(ExplainCommands());
   add({ReachabilityCommand(), CheckCommand()});
-  add({DashboardCommand(), BudgetCommand(), EventsCommand(), AuditCommand(), AuditLogCommand()});
+  add({DashboardCommand(), BudgetCommand(), EventsCommand(), LogsCommand(), AuditCommand(),
+       AuditLogCommand()});
   add({PoolCommand(), NodeCommand(), MaintenanceCommand(), IpCommand(), ReserveCommand()});
   add(ObjectCommands());
   add({RolloutCommand(), PolicyCommand()});

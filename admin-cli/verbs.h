@@ -28,6 +28,8 @@ Command BudgetCommand();                 // budget list|show|explain.
 Command CheckCommand();                  // check.
 Command DashboardCommand();              // dashboard.
 Command DoctorCommand();                 // doctor.
+Command LogsCommand();                   // logs node.
+Command NodeStateCommand();              // node state.
 Command MaintenanceCommand();            // maintenance list|start.
 Command ReachabilityCommand();           // reachability show|node|matrix.
 Command AuditLogCommand();               // audit-log.

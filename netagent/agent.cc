@@ -223,6 +223,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     .read = std::move(edges.maintenance.read),
                     .tell = [this](const auto& said) { session_.ReportMaintenance(said); }}),
       begin_maintenance_(std::move(edges.maintenance.begin)),
+      read_log_(std::move(edges.read_log)),
       cni_(
           loop_,
           [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {

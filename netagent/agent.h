@@ -126,6 +126,8 @@ class Agent {
     TrafficParts traffic = {};
     HealthParts health = {};
     AnnouncedMaintenance maintenance = {};
+    // Returns what the agent has logged of late; null: nobody keeps it. For any thread.
+    std::function<std::string()> read_log = nullptr;
     // Null where the kernel cannot delete connections: a cooldown then is a time and nothing else.
     ConntrackTable* conntrack = nullptr;
     // A second table, for policies; null: they cut what their rules drop, and count nothing first.
@@ -193,9 +195,7 @@ class Agent {
   void Take(const node_api::MaintenanceStart& start) {
     if (begin_maintenance_) begin_maintenance_(start.events);
   }
-  void Take(const node_api::NodeDataRequest& request) {
-    session_.Answer(node_api::NodeDataAnswer{.id = request.id, .error = "nothing is kept"});
-  }
+  void Take(const node_api::NodeDataRequest& request);
   void Take(const node_api::ProbeRequest& request) { policy_prober_.Probe(request); }
   void Take(const node_api::BudgetGrants& grants) {
     if (ShapesByPolicy()) shaping_->OnGrants(grants);
@@ -240,6 +240,7 @@ class Agent {
   FindingsReport findings_;
   MaintenanceReport maintenance_;
   const std::function<void(std::vector<std::string>)> begin_maintenance_;
+  const std::function<std::string()> read_log_;
   CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;

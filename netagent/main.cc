@@ -30,6 +30,7 @@
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
 #include "lib/os/subprocess.h"
+#include "lib/telemetry/log_tail.h"
 #include "netagent/agent.h"
 #include "netagent/azure/kept_identity.h"
 #include "netagent/azure/threaded_host_list.h"
@@ -66,6 +67,9 @@ namespace {
 
 // The longest silence of the loop, which turns every 5 s and between two parts of its work.
 constexpr absl::Duration kLongestSilence = absl::Seconds(60);
+
+// How much of its log an agent keeps for `spokectl logs node`: thousands of lines.
+constexpr size_t kKeptLogBytes = size_t{256} << 10U;
 
 absl::StatusOr<node_api::NodeIdentity> ReadIdentity(const AgentConfig& config) {
   node_api::NodeIdentity identity{.node_name = config.node_name,
@@ -407,7 +411,8 @@ AnnouncedMaintenance MaintenanceOf(MaintenanceWatch* watch) {
           .begin = [watch](std::vector<std::string> events) { watch->Begin(std::move(events)); }};
 }
 
-absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
+absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
+  telemetry::LogTail log(standard_error, kKeptLogBytes);
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
@@ -454,6 +459,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& log) {
                .traffic = traffic.parts,
                .health = HealthPartsOf(health, node_watch),
                .maintenance = MaintenanceOf(maintenance.get()),
+               .read_log = [&log] { return log.Text(); },
                .conntrack = conntrack.get(),
                .cuts = cuts.get()});
   RETURN_IF_ERROR(agent.Start(opened.events));

@@ -296,6 +296,7 @@ Command NodeCommand() {
                        "For what the cloud has refused, once it is mended: a right, a lock, a "
                        "quota. It is tried again by itself too, after up to half an hour.",
                        ForEach(Retry, "is tried again")),
+           NodeStateCommand(),
            WaitCommand(),
            ForgetCommand(),
            RevokeCommand(),

@@ -373,6 +373,26 @@ TEST_F(CommandTest, ABundleHasEachPartAndSaysThatItNamesPods) {
   EXPECT_THAT(piped.err, HasSubstr("It names pods"));
 }
 
+TEST_F(CommandTest, ABundleHasWhatAgentsOfNodesHaveKept) {
+  Change(FillCluster);
+  Change([](FakeState& state) {
+    SetAudit(state, false);
+    state.node_data = {{"log", "2026-11-27T12:00:00.000Z level=info event=ready\n"},
+                       {"state", R"({"node": "node1"})"}};
+  });
+  const std::string path = dir_.File("bundle.tar.gz");
+  const Outcome outcome = Run("support-bundle " + path + " --node node1 --node nobody");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("2 of 17 parts could not be had"));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/node-node1-log.txt"), HasSubstr("event=ready"));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/node-node1-state.json"), HasSubstr("node1"));
+  EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"),
+              HasSubstr("there is no node nobody"));
+  const Outcome wrong = Run("support-bundle " + dir_.File("other") + " --node ../../etc/passwd");
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("is no node's name"));
+}
+
 TEST_F(CommandTest, WhatABundleCannotHaveIsRecordedInIt) {
   Change([](FakeState& state) { SetAudit(state, true); });
   Refuse("GetTop", absl::InternalError("a fault in top"));

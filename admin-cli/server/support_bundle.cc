@@ -6,6 +6,7 @@
 #include "admin-cli/server/archive.h"
 #include "admin-cli/server/saved_output.h"
 #include "admin-cli/verbs.h"
+#include "lib/base/dns_name.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/units/text.h"
@@ -13,12 +14,14 @@
 namespace spoke::ctl {
 namespace {
 
+constexpr size_t kMaxNodes = 20;
+
 using units::ByteCount;
 using units::Rounded;
 
 // A file of the bundle: what a command line prints.
 struct Part {
-  const char* file;
+  std::string file;
   std::vector<std::string> words;
   int other_success = 0;  // The code that is an answer too.
 };
@@ -37,6 +40,14 @@ std::vector<Part> Parts() {
           {"events.txt", {"events", "--limit", "10000"}},
           {"quarantined.json", {"ip", "list", "--state", "quarantined", "-o", "json"}},
           {"audit.json", {"audit", "-o", "json"}, 1}};
+}
+
+// What the agents of some nodes have kept.
+void AddNodes(const std::vector<std::string>& nodes, std::vector<Part>& parts) {
+  for (const std::string& node : nodes) {
+    parts.push_back({fmt::format("node-{}-log.txt", node), {"logs", "node", node}});
+    parts.push_back({fmt::format("node-{}-state.json", node), {"node", "state", node}});
+  }
 }
 
 // A console that keeps both outputs; there is nobody at it.
@@ -67,7 +78,17 @@ absl::StatusOr<int> Bundle(Session& session) {
   SavedOutput file(path, session.world.console);
   RETURN_IF_ERROR(file.Open());
   const int64_t now = absl::ToUnixSeconds(session.now());
-  const std::vector<Part> parts = Parts();
+  const std::vector<std::string>& nodes = session.arguments.All("node");
+  if (nodes.size() > kMaxNodes) {
+    return absl::InvalidArgumentError(
+        fmt::format("--node: at most {} nodes, not {}", kMaxNodes, nodes.size()));
+  }
+  for (const std::string& node : nodes) {
+    if (base::IsDnsName(node)) continue;  // It becomes part of a file's name.
+    return absl::InvalidArgumentError(fmt::format("--node: '{}' is no node's name", node));
+  }
+  std::vector<Part> parts = Parts();
+  AddNodes(nodes, parts);
   std::string read_me =
       fmt::format(kReadMe, TimeOf(now * 1000), base::kVersion, session.client.server());
   std::string errors;
@@ -140,12 +161,18 @@ Command SupportBundleCommand() {
               "be had is recorded in it and does not stop the rest. The file must not be "
               "there yet, and only its owner may read it. With - the bundle goes to "
               "standard output.",
-          .examples = {"spokectl support-bundle spoke-support.tar.gz"},
+          .examples = {"spokectl support-bundle spoke-support.tar.gz",
+                       "spokectl support-bundle spoke-support.tar.gz --node node1 --node node2"},
           .positionals = {{.name = "file",
                            .value = "FILE.tar.gz",
                            .help = "A file that is not there yet; - is standard output",
                            .values = Values::kFile,
                            .required = true}},
+          .options = {{.name = "node",
+                       .value = "NODE",
+                       .help = "Also what this node's agent has logged and knows; at most 20",
+                       .values = Values::kNode,
+                       .repeated = true}},
           .run = Bundle,
           .group = kGroupCare};
 }

@@ -31,6 +31,8 @@ class MaintenanceReport {
   // Looks when kLook is over.
   void Tick();
   absl::Time NextWake() const { return next_; }
+  // What the server was told in this session; nullopt: nothing yet.
+  const std::optional<node_api::Maintenance>& told() const { return told_; }
 
  private:
   const Edges edges_;

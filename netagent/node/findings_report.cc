@@ -52,6 +52,12 @@ NodeFindings FindingsReport::Settled(std::vector<NodeFinding> found, absl::Time 
   return settled;
 }
 
+std::vector<NodeFinding> FindingsReport::latest() const {
+  std::vector<NodeFinding> findings;
+  for (const Seen& seen : seen_) findings.push_back(seen.finding);
+  return findings;
+}
+
 void FindingsReport::Tick() {
   const absl::Time now = edges_.clock.Now();
   if (!edges_.read || now < next_) return;

@@ -38,6 +38,8 @@ class FindingsReport {
   void OnSession();
   // Looks when kLook is over.
   void Tick();
+  // Returns what is found now, as of the last look.
+  std::vector<node_api::NodeFinding> latest() const;
   absl::Time NextWake() const { return edges_.read ? next_ : absl::InfiniteFuture(); }
 
  private:

@@ -57,6 +57,23 @@ step_own_setting() {
 }
 _is_rp_filter() { [[ $(lab_node_exec "$1" sysctl -n net.ipv4.conf.eth0.rp_filter) == "$2" ]]; }
 
+step_asked() {
+  lab_step "An operator asks node1's agent itself, by way of the server"
+  lab_spokectl logs node node1 | grep -E 'level=info event=agent_started .*node=node1'
+  lab_spokectl logs node node1 --level warning -o json |
+    jq -e '[.lines[] | select(contains("event=agent_started"))] == []' >/dev/null
+  lab_spokectl node state node1 |
+    jq -e '.node == "node1" and .not_serving == "" and (.pools.default.available > 0)
+           and any(.findings[]; .check == "forward-rules")'
+  lab_spokectl support-bundle "$LAB_DIR/bundle.tar.gz" --node node1 --node node9 2>"$LAB_DIR/said"
+  grep 'errors.txt' "$LAB_DIR/said"
+  lab_node_exec "$LAB_CONTROL" tar -xzOf "$LAB_DIR/bundle.tar.gz" spoke-support/node-node1-log.txt | grep agent_started
+  local code
+  lab_spokectl logs node node9 && code=0 || code=$?
+  [[ $code == 4 ]]
+  lab_ok "its log and its state are told, and are in a bundle"
+}
+
 step_strict() {
   lab_step "Both nodes are strict about where packets come from"
   lab_node_exec node1 sysctl -w net.ipv4.conf.eth0.rp_filter=1
@@ -78,4 +95,5 @@ step_server
 step_both_agents
 step_own_setting
 step_blocked
+step_asked
 step_mended

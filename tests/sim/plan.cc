@@ -74,6 +74,10 @@ std::string_view NameOf(Act act) {
       return "server-clock";
     case Act::kUnfreeze:
       return "unfreeze";
+    case Act::kQuarantine:
+      return "quarantine";
+    case Act::kLift:
+      return "lift";
   }
   return "";
 }
@@ -148,6 +152,23 @@ PlannedEvent Draw(Random& random, const Kinds& kinds, const PlanSettings& settin
   return event;
 }
 
+// In some runs an operator puts addresses into quarantine, and lifts it, again and again. Drawn
+// apart from the rest, so that the rest is what it was for the seed.
+void AddQuarantines(uint64_t seed, const PlanSettings& settings, Plan& plan) {
+  Random random = RandomFor(seed, "quarantine");
+  if (!random.Chance(0.3)) return;
+  const uint64_t count = 1 + random.Below(8);
+  for (uint64_t i = 0; i < count; ++i) {
+    const absl::Duration at = random.Between(absl::Minutes(1), settings.until);
+    plan.push_back({.at = at,
+                    .act = Act::kQuarantine,
+                    .target = random.Below(static_cast<uint64_t>(settings.nodes)),
+                    .amount = static_cast<int64_t>(random.Below(4))});
+    plan.push_back(
+        {.at = at + random.Between(absl::Seconds(1), absl::Minutes(4)), .act = Act::kLift});
+  }
+}
+
 }  // namespace
 
 std::string Describe(const PlannedEvent& event) {
@@ -183,6 +204,7 @@ Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
     plan.push_back(
         {.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)), .act = Act::kRestore});
   }
+  AddQuarantines(seed, settings, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
   return plan;

@@ -42,6 +42,8 @@ enum class Act : uint8_t {
   kRestore,      // And puts the copy in its place.
   kServerClock,  // The clock of a server's machine is set, by `amount` seconds.
   kUnfreeze,
+  kQuarantine,  // Of an address that the node has: one in use, if there is any.
+  kLift,        // Of all quarantines.
 };
 
 struct PlannedEvent {

@@ -203,6 +203,23 @@ void AddForgotten(std::vector<Scenario>& all) {
     if (restarts) builder.At(61, Act::kKillServer, 0, 1).Promises("server died");
     all.push_back(builder.Build());
   }
+  all.push_back(Builder("quarantined-in-use", "an address in quarantine went to the next pod", 3)
+                    .At(10, Act::kStartPods, 0, 6)
+                    .At(40, Act::kQuarantine, 0)
+                    .At(41, Act::kQuarantine, 0, 2)
+                    .At(45, Act::kStopPods, 0, 6)
+                    .At(50, Act::kStartPods, 0, 6)
+                    .At(76, Act::kLift)
+                    .At(80, Act::kQuarantine, 0, 1)
+                    .At(81, Act::kKillServer, 0, 3)
+                    .At(90, Act::kStopPods, 0, 6)
+                    .At(110, Act::kStartPods, 0, 6)
+                    .At(121, Act::kKillAgent, 0, 5)
+                    .At(140, Act::kLift)
+                    .Until(absl::Minutes(5))
+                    .Promises("quarantine", 2)
+                    .Promises("lift")
+                    .Build());
   all.push_back(Builder("forgotten-and-wanted", "whereabouts#313: the last address of a pool", 3)
                     .Pool("10.1.0.0/26")
                     .At(10, Act::kStartPods, 0, 12)

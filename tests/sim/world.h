@@ -118,6 +118,7 @@ class World final : public StreamEnds {
   void Change(std::string what,
               std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
   void ForgetFormer(const Node& node);
+  void QuarantineOneOf(const std::string& node, int64_t which);
   void Restore();
   void For(absl::Duration lasts, double& share, double value);
 

@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/server_state.h"
 #include "lib/base/status.h"
@@ -62,6 +63,8 @@ void World::Do(const PlannedEvent& event) {
     case Act::kBackup:
     case Act::kRestore:
     case Act::kUnfreeze:
+    case Act::kQuarantine:
+    case Act::kLift:
       return DoAsOperator(event);
   }
 }
@@ -181,6 +184,20 @@ void World::DoAsOperator(const PlannedEvent& event) {
     trace_.Count("backup");
   } else if (event.act == Act::kRestore) {
     Restore();
+  } else if (event.act == Act::kQuarantine) {
+    QuarantineOneOf(node, event.amount);
+  } else if (event.act == Act::kLift) {
+    Change("lift", [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+      ipam::Effects effects;
+      const auto entries = state.fleet.ledger.quarantine().entries;
+      for (const auto& [address, quarantine] : entries) {
+        if (quarantine.until) continue;
+        auto lifted = ipam::SetQuarantine(state.fleet, address, std::nullopt, now);
+        if (!lifted.ok()) return lifted.status();
+        effects.Merge(*std::move(lifted));
+      }
+      return effects;
+    });
   } else if (event.act == Act::kUnfreeze) {
     Change("unfreeze",
            [this](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
@@ -189,6 +206,26 @@ void World::DoAsOperator(const PlannedEvent& event) {
              return ipam::LiftFreeze(state.fleet, now);
            });
   }
+}
+
+// Of the addresses that the node has, those in use come first; `which` chooses one.
+void World::QuarantineOneOf(const std::string& node, int64_t which) {
+  Change("quarantine",
+         [node, which](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+           const ipam::NodeRecord* record = ipam::FindByName(state.fleet.ledger, node);
+           if (record == nullptr) return absl::NotFoundError("it is not there");
+           std::vector<ip::Address> in_use;
+           std::vector<ip::Address> others;
+           for (const auto& [base, configuration] : record->configurations) {
+             const bool used = configuration.slots.front().use == node_api::Use::kInUse;
+             (used ? in_use : others).push_back(base);
+           }
+           in_use.insert(in_use.end(), others.begin(), others.end());
+           if (in_use.empty()) return absl::NotFoundError("it has none");
+           return ipam::SetQuarantine(
+               state.fleet, in_use[static_cast<size_t>(which) % in_use.size()],
+               ipam::Quarantine{.reason = "an operator said so", .since = now}, now);
+         });
 }
 
 // The operator deletes the machines that had the node's name before, which the cloud takes off its
@@ -237,6 +274,7 @@ void World::Heal() {
     DoAsOperator({.act = Act::kUndrain, .target = node->machine.index});
   }
   DoAsOperator({.act = Act::kEndReservations});
+  DoAsOperator({.act = Act::kLift});
 }
 
 void World::Tidy() {

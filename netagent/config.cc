@@ -142,6 +142,14 @@ void ReadMaintenance(const ConfigMap& root, std::optional<MaintenanceConfig>* ma
   map.Duration("poll", &out.poll, Need::kOptional, {absl::Milliseconds(200), absl::Minutes(10)});
 }
 
+absl::Status TakeNodeSettings(std::string_view text, bool* own) {
+  if (text != "own" && text != "told") {
+    return absl::InvalidArgumentError(fmt::format("must be own or told, not '{}'", text));
+  }
+  *own = text == "own";
+  return absl::OkStatus();
+}
+
 absl::Status TakeFastPath(std::string_view text, TrafficConfig* out) {
   if (text != "auto" && text != "always" && text != "off") {
     return absl::InvalidArgumentError(fmt::format("must be auto, always or off, not '{}'", text));
@@ -472,11 +480,8 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   ReadMtu(root, &out.mtu);
   root.Bool("repair_pods", &out.repair_pods, Need::kOptional);
   root.Bool("detect_conflicts", &out.detect_conflicts, Need::kOptional);
-  root.Custom("node_settings", Need::kOptional, [&](std::string_view text) -> absl::Status {
-    out.own_settings = text == "own";
-    if (text == "own" || text == "told") return absl::OkStatus();
-    return absl::InvalidArgumentError(fmt::format("must be own or told, not '{}'", text));
-  });
+  root.Custom("node_settings", Need::kOptional,
+              [&](std::string_view value) { return TakeNodeSettings(value, &out.own_settings); });
   ReadLabels(root, &out.labels);
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,

@@ -45,8 +45,8 @@ std::vector<Parameter> RootOptions() {
 constexpr const char* kExitCodes =
     "0 done; 1 failed; 2 wrong usage or invalid input; 3 no server answers; 4 no such thing; "
     "5 refused because of the present state, such as an address in use. For status, audit, diff, "
-    "whatif, policy verify, doctor and rollout status --watch, 1 is an answer: their help says "
-    "which.";
+    "whatif, policy verify, connectivity test, doctor and rollout status --watch, 1 is an answer: "
+    "their help says which.";
 
 size_t PlaceOf(const Command& command) {
   constexpr std::array<std::string_view, 5> kGroups = {kGroupLook, kGroupNouns, kGroupPolicy,
@@ -80,7 +80,7 @@ Command CommandTree() {
   };
   add(StatusCommands());
   add(ExplainCommands());
-  add({ReachabilityCommand(), CheckCommand()});
+  add({ReachabilityCommand(), CheckCommand(), ConnectivityCommand()});
   add({DashboardCommand(), BudgetCommand(), EventsCommand(), LogsCommand(), AuditCommand(),
        AuditLogCommand()});
   add({PoolCommand(), NodeCommand(), MaintenanceCommand(), IpCommand(), ReserveCommand()});

@@ -26,6 +26,7 @@ Command AuthorityCommand();              // authority list|rotate.
 Command AzureCommand();                  // azure plan-model.
 Command BudgetCommand();                 // budget list|show|explain.
 Command CheckCommand();                  // check.
+Command ConnectivityCommand();           // connectivity test.
 Command DashboardCommand();              // dashboard.
 Command DoctorCommand();                 // doctor.
 Command LogsCommand();                   // logs node.

@@ -32,7 +32,7 @@ QUIET = 12  # Seconds in which no alert may fire, before anything is done: longe
 # Cases of one list are played one after the other; the lists beside each other, since they have nothing
 # in common.
 TRACKS = {
-    "pair": [server_cases.server_down, server_cases.no_leader],
+    "pair": [server_cases.etcd_nearly_full, server_cases.server_down, server_cases.no_leader],
     "store": [server_cases.store_not_writable, server_cases.agent_away, server_cases.recovery,
               server_cases.address_doubled, server_cases.pool_full, server_cases.releases_frozen,
               node_cases.node_loses_packets, node_cases.probes_lost],

@@ -1,6 +1,7 @@
 """Alerts of servers and of their store."""
 
 import glob
+import json
 import os
 import socket
 import threading
@@ -11,6 +12,7 @@ from ha_lab import eventually
 
 LARGE = 40  # Addresses: more than may be given back at once, however small the cluster.
 MORE = 5  # Pods that are more than a node has addresses for at first.
+FOREIGN = 120  # Keys of 100 kB: more than 80 % of the quota that rules.py gives.
 WRITES = 100  # As many as certainly do not fit into what a full disk has left.
 
 
@@ -35,6 +37,19 @@ def store_not_writable(lab):
             break
     yield
     full.end()
+
+
+@case("SpokeEtcdNearlyFull")
+def etcd_nearly_full(lab):
+    """Somebody else writes into etcd; it is removed, and the member compacted and defragmented."""
+    for number in range(FOREIGN):
+        lab.pair.ctl("put", f"/foreign/{number}", "x" * 100_000)
+    yield
+    lab.pair.ctl("del", "--prefix", "/foreign/")
+    revision = json.loads(lab.pair.ctl("get", "x", "-w", "json"))["header"]["revision"]
+    # The server compacts as well: to be told that it has done so already is fine.
+    lab.pair.ctl("compact", str(revision), fail=False)
+    lab.pair.ctl("defrag")
 
 
 @case("SpokeNoLeader")

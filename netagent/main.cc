@@ -207,6 +207,16 @@ absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& n
   return identity;
 }
 
+// The same on Azure; elsewhere there is nothing to learn.
+absl::StatusOr<azure::Identity> LearnIdentity(const AgentConfig& config, const Nic& nic,
+                                              const os::SignalWaiter& signals,
+                                              node_api::NodeIdentity& node, telemetry::Log& log) {
+  if (!config.azure) return azure::Identity();
+  // The call may wait for long, and nobody waits for signals yet.
+  const os::SignalWaiter::LetThrough interruptible(signals);
+  return AskAzure(config, nic, node, log);
+}
+
 // Reads SPOKE_FAULT in the builds that have the switch: for tests of crash safety it says at which
 // step the agent fails or dies.
 absl::StatusOr<FaultPoint> FaultPointOfEnvironment() {
@@ -429,12 +439,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
       KernelLinks::Create({.log = &log, .fault_point = fault_point, .sysctl_root = sysctl_root}));
   const auto nic = links->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
-  azure::Identity in_azure;
-  if (config.azure) {
-    // The call may wait for long, and nobody waits for signals yet.
-    const os::SignalWaiter::LetThrough interruptible(signals);
-    ASSIGN_OR_RETURN(in_azure, AskAzure(config, *nic, identity, log));
-  }
+  ASSIGN_OR_RETURN(const azure::Identity in_azure,
+                   LearnIdentity(config, *nic, signals, identity, log));
   KernelTraffic traffic;
   RETURN_IF_ERROR(OpenKernelTraffic(config, traffic));
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);

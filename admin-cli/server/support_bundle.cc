@@ -42,12 +42,22 @@ std::vector<Part> Parts() {
           {"audit.json", {"audit", "-o", "json"}, 1}};
 }
 
-// What the agents of some nodes have kept.
-void AddNodes(const std::vector<std::string>& nodes, std::vector<Part>& parts) {
+// Adds what the agents of some nodes have kept. Errors: kInvalidArgument (too many, or what is no
+// node's name).
+absl::Status AddNodes(const std::vector<std::string>& nodes, std::vector<Part>& parts) {
+  if (nodes.size() > kMaxNodes) {
+    return absl::InvalidArgumentError(
+        fmt::format("--node: at most {} nodes, not {}", kMaxNodes, nodes.size()));
+  }
   for (const std::string& node : nodes) {
+    // It becomes part of a file's name.
+    if (!base::IsDnsName(node)) {
+      return absl::InvalidArgumentError(fmt::format("--node: '{}' is no node's name", node));
+    }
     parts.push_back({fmt::format("node-{}-log.txt", node), {"logs", "node", node}});
     parts.push_back({fmt::format("node-{}-state.json", node), {"node", "state", node}});
   }
+  return absl::OkStatus();
 }
 
 // A console that keeps both outputs; there is nobody at it.
@@ -74,21 +84,12 @@ constexpr std::string_view kReadMe =
     "Each file is what a command printed:\n\n";
 
 absl::StatusOr<int> Bundle(Session& session) {
+  std::vector<Part> parts = Parts();
+  RETURN_IF_ERROR(AddNodes(session.arguments.All("node"), parts));
   const std::string& path = session.arguments.Text("file");
   SavedOutput file(path, session.world.console);
   RETURN_IF_ERROR(file.Open());
   const int64_t now = absl::ToUnixSeconds(session.now());
-  const std::vector<std::string>& nodes = session.arguments.All("node");
-  if (nodes.size() > kMaxNodes) {
-    return absl::InvalidArgumentError(
-        fmt::format("--node: at most {} nodes, not {}", kMaxNodes, nodes.size()));
-  }
-  for (const std::string& node : nodes) {
-    if (base::IsDnsName(node)) continue;  // It becomes part of a file's name.
-    return absl::InvalidArgumentError(fmt::format("--node: '{}' is no node's name", node));
-  }
-  std::vector<Part> parts = Parts();
-  AddNodes(nodes, parts);
   std::string read_me =
       fmt::format(kReadMe, TimeOf(now * 1000), base::kVersion, session.client.server());
   std::string errors;

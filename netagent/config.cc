@@ -130,6 +130,9 @@ void ReadMaintenance(const ConfigMap& root, std::optional<MaintenanceConfig>* ma
     if (text == "azure" && !has_azure) {
       return absl::InvalidArgumentError("azure needs the section azure, whose imds is asked");
     }
+    if (text == "azure" && has_file) {
+      return absl::InvalidArgumentError("azure reads no file: leave the key file out, or say file");
+    }
     if (text == "file" && !has_file) {
       return absl::InvalidArgumentError("file needs the key file, such as /run/maintenance.json");
     }

@@ -130,6 +130,8 @@ TEST(AgentConfig, TheReleaseOfLostDelsCanBeTurnedOffAndHasALimit) {
               HasSubstr("maintenance.source: azure needs the section azure"));
   EXPECT_THAT(Mistakes(base + "maintenance: {source: file}\n"),
               HasSubstr("file needs the key file"));
+  EXPECT_THAT(Mistakes(base + "azure: {}\nmaintenance: {source: azure, file: /m}\n"),
+              HasSubstr("azure reads no file"));
   EXPECT_THAT(Mistakes(base + "maintenance: {source: aws}\n"), HasSubstr("must be azure or file"));
   EXPECT_THAT(Mistakes(base + "lost_del_after: -1s\n"), HasSubstr("lost_del_after"));
 }

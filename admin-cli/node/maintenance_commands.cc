@@ -26,6 +26,8 @@ std::string BeginsText(const Session& session, const v1::MaintenanceEvent& event
 
 std::string OthersText(const v1::MaintenanceEvent& event) {
   if (event.other_machines() == 0) return "";
+  // Not all of them have a name that can be told.
+  if (event.others().empty()) return fmt::format("{}", event.other_machines());
   return fmt::format("{} ({}{})", event.other_machines(), event.others(0),
                      event.other_machines() > 1 ? ", ..." : "");
 }

@@ -34,6 +34,13 @@ TEST_F(MaintenanceTest, ListsWhatIsAnnounced) {
   EXPECT_THAT(Run("node show node1").out, HasSubstr("Host is failing."));
 }
 
+TEST_F(MaintenanceTest, OtherMachinesMayHaveNoNames) {
+  Change([](FakeState& state) { state.nodes.at("node1").mutable_maintenance(0)->clear_others(); });
+  const Outcome outcome = Run("maintenance list");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("Redeploy"), HasSubstr(" 2 ")));
+}
+
 TEST_F(MaintenanceTest, NothingIsAnnounced) {
   Change([](FakeState& state) { state.nodes.at("node1").clear_maintenance(); });
   const Outcome outcome = Run("maintenance list");

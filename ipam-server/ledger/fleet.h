@@ -36,6 +36,16 @@ struct StatedDemand {
   absl::Time served_at = {};
 };
 
+// A machine that the cloud is about to delete, as its agent says.
+struct EndingMachine {
+  std::string kind;        // The cloud's word for it: "Preempt".
+  bool announced = false;  // The agent says so now.
+  // It counts: the node gets nothing more, and gives back what no pod uses.
+  bool believed = false;
+  absl::Time called_off = absl::InfinitePast();      // When it was last taken back.
+  absl::Time unsaid_since = absl::InfiniteFuture();  // Its agent has a new session, and is silent.
+};
+
 // An address that is attached, but was not on the NIC when it was looked at.
 struct OffNic {
   absl::Time since;
@@ -65,9 +75,9 @@ struct Fleet {
 
   // --- What agents said in sessions that go on. ---
   std::map<NodeKey, StatedDemand> demands;  // The nodes where pods wait.
-  // The nodes whose machines the cloud is about to delete, with its word for that, "Preempt". They
-  // get nothing more and give back what no pod uses.
-  std::map<NodeKey, std::string> ending;
+  // The nodes whose machines the cloud is about to delete, or was of late
+  // (decisions/maintenance.h).
+  std::map<NodeKey, EndingMachine> ending;
   // The addresses that two may have. Not all are in quarantine: an agent's reports put few away.
   std::map<ip::Address, DoubledAddress> doubled;
 

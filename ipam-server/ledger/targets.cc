@@ -74,8 +74,13 @@ bool IsLeaving(const NodeRecord& record) {
   return record.mode == NodeMode::kDraining || record.mode == NodeMode::kRetired;
 }
 
+bool IsEnding(const Fleet& fleet, const NodeKey& key) {
+  const auto ending = fleet.ending.find(key);
+  return ending != fleet.ending.end() && ending->second.believed;
+}
+
 bool IsLeaving(const Fleet& fleet, const NodeRecord& record) {
-  return IsLeaving(record) || fleet.ending.contains(record.key);
+  return IsLeaving(record) || IsEnding(fleet, record.key);
 }
 
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record) {

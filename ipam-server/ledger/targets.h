@@ -24,7 +24,9 @@ std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& reco
 
 // Returns whether the node is to give back all that it has, as the records say.
 bool IsLeaving(const NodeRecord& record);
-// The same, or since the cloud is about to delete its machine.
+// Returns whether the cloud is about to delete the node's machine.
+bool IsEnding(const Fleet& fleet, const NodeKey& key);
+// The same as IsLeaving(), or since the cloud is about to delete its machine.
 bool IsLeaving(const Fleet& fleet, const NodeRecord& record);
 // Returns how many addresses the node should hold, over all pools it draws from.
 uint64_t TargetOf(const Fleet& fleet, const NodeRecord& record);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fmt/format.h"
-#include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/maintenance.h"
 #include "ipam-server/loop/fleet_loop.h"
 
 namespace spoke::ipam {
@@ -48,15 +48,8 @@ void FleetLoop::Handle(MaintenanceEvent event, Batch& batch) {
   const NodeKey& node = *NodeOf(event.session);
   LogMaintenance(node.name, session->maintenance.value_or(node_api::Maintenance()).events,
                  event.maintenance.events, edges_.log);
-  const auto deletes = std::find_if(
-      event.maintenance.events.begin(), event.maintenance.events.end(),
-      [](const node_api::MaintenanceEvent& announced) { return Deletes(announced.kind); });
-  const bool ends = deletes != event.maintenance.events.end();
-  const bool ended = state_.fleet.ending.contains(node);
-  if (ends) state_.fleet.ending.insert_or_assign(node, std::string(NameOf(deletes->kind)));
-  if (!ends) state_.fleet.ending.erase(node);
+  batch.effects.Merge(OnMaintenance(state_.fleet, node, event.maintenance, batch.now));
   session->maintenance = std::move(event.maintenance);
-  if (ends != ended) batch.effects.Merge(ReviewNode(state_.fleet, node, 0, batch.now));
 }
 
 void FleetLoop::PostStartMaintenance(const std::string& node, std::vector<std::string> events,

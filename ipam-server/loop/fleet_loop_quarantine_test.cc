@@ -15,15 +15,6 @@ using testing::SizeIs;
 
 class QuarantineTest : public FleetLoopTest {
  protected:
-  // A node with two addresses, of which a pod has the first.
-  void Join() {
-    Greet(1);
-    AnswerCloud();
-    loop_->PostFromAgent(ReportEvent{1, AssignOne()});
-    Step();
-    AnswerCloud();
-    ASSERT_EQ(CountAddresses(Stored()).in_use, 1U);
-  }
   void Quarantine(bool on) {
     loop_->PostChange(
         [this, on](ServerState& state, RawRecords&) {
@@ -59,7 +50,7 @@ class QuarantineTest : public FleetLoopTest {
 };
 
 TEST_F(QuarantineTest, WhatAPodHasItKeepsAndNoOtherGetsIt) {
-  Join();
+  JoinWithAPod();
   Quarantine(true);
   EXPECT_THAT(Last().removed, ElementsAre(range_)) << "the agent assigns it no more";
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
@@ -74,7 +65,7 @@ TEST_F(QuarantineTest, WhatAPodHasItKeepsAndNoOtherGetsIt) {
 }
 
 TEST_F(QuarantineTest, TheNextSessionIsNotToldOfItEither) {
-  Join();
+  JoinWithAPod();
   Quarantine(true);
   loop_->PostClosed(1);
   Step();
@@ -84,7 +75,7 @@ TEST_F(QuarantineTest, TheNextSessionIsNotToldOfItEither) {
 }
 
 TEST_F(QuarantineTest, ARequestThatWasLostIsMadeAgain) {
-  Join();
+  JoinWithAPod();
   Quarantine(true);
   EndPod();
   loop_->PostClosed(1);
@@ -100,14 +91,14 @@ TEST_F(QuarantineTest, ARequestThatWasLostIsMadeAgain) {
 }
 
 TEST_F(QuarantineTest, ItIsTheNodesAgainWhenItIsLifted) {
-  Join();
+  JoinWithAPod();
   Quarantine(true);
   Quarantine(false);
   EXPECT_THAT(Added(), ElementsAre("10.1.0.4"));
 }
 
 TEST_F(QuarantineTest, WhatTheAgentIsAskedForIsNotToldAgainBeforeItHasAnswered) {
-  Join();
+  JoinWithAPod();
   Quarantine(true);
   EndPod();
   const auto asked = SentTo<node_api::ReclaimRequest>(1);

@@ -101,7 +101,8 @@ absl::StatusOr<std::optional<MaintenanceEvent>> EventOf(const json& item, std::s
 absl::StatusOr<node_api::Maintenance> ParseScheduledEvents(std::string_view text,
                                                            std::string_view self) {
   if (text.size() > kMaxScheduledEventsBytes) {
-    return absl::InvalidArgumentError(fmt::format("is longer than {} bytes", text.size()));
+    return absl::InvalidArgumentError(
+        fmt::format("is longer than {} bytes", kMaxScheduledEventsBytes));
   }
   const json document = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!document.is_object()) return absl::InvalidArgumentError("is no JSON object");

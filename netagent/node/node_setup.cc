@@ -19,6 +19,15 @@
 namespace spoke::netagent {
 namespace {
 
+// Returns the name of a path, and the path of a name. A device's name may have dots in it, which
+// sysctl(8) writes as slashes.
+std::string Swapped(std::string text) {
+  for (char& c : text) {
+    if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
+  }
+  return text;
+}
+
 // The sysctl tree, with the report of what was done to it.
 class Settings {
  public:
@@ -27,7 +36,7 @@ class Settings {
   // `path` is relative to the root: "net/ipv4/ip_forward".
   absl::StatusOr<std::string> Read(const std::string& path) const {
     absl::StatusOr<std::string> value = os::ReadFile(root_ + "/" + path, 4096);
-    if (!value.ok()) return base::Annotate(value.status(), NameOf(path));
+    if (!value.ok()) return base::Annotate(value.status(), Swapped(path));
     value->erase(value->find_last_not_of(" \n") + 1);
     return value;
   }
@@ -39,7 +48,7 @@ class Settings {
     if (*before == wanted) return true;
     const absl::Status written = Write(path, wanted);
     if (!written.ok()) return Fail(written);
-    report_.changed.push_back({NameOf(path), *before, wanted});
+    report_.changed.push_back({Swapped(path), *before, wanted});
     return true;
   }
 
@@ -52,19 +61,10 @@ class Settings {
   NodeSetupReport TakeReport() { return std::move(report_); }
 
  private:
-  // A device's name may have dots in it, which sysctl(8) writes as slashes.
-  static std::string NameOf(const std::string& path) {
-    std::string name = path;
-    for (char& c : name) {
-      if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
-    }
-    return name;
-  }
-
   // Writes the whole value by one write(2), into the file that is there: /proc knows neither
   // renaming nor truncation.
   absl::Status Write(const std::string& path, const std::string& value) const {
-    const std::string what = "set " + NameOf(path) + " to " + value;
+    const std::string what = "set " + Swapped(path) + " to " + value;
     const os::UniqueFd fd(::open((root_ + "/" + path).c_str(), O_WRONLY | O_CLOEXEC));
     if (!fd.valid()) return base::ErrnoToStatus(errno, what);
     // The kernel asks for another try when it could not have its network lock at once.
@@ -146,12 +146,7 @@ NodeSetupReport MakeSettings(const std::vector<node_checks::KernelSetting>& sett
                              const std::string& sysctl_root) {
   Settings made(sysctl_root);
   for (const auto& [name, value] : settings) {
-    // A device's name has its dots as slashes there.
-    std::string path = name;
-    for (char& c : path) {
-      if (c == '/' || c == '.') c = c == '/' ? '.' : '/';
-    }
-    made.Ensure(path, value);
+    made.Ensure(Swapped(name), value);
   }
   return made.TakeReport();
 }

@@ -144,11 +144,11 @@ node_api::Forecast ForecastOf(const Fleet& fleet, const NodeRecord& record,
   if (record.mode == NodeMode::kRetired) {
     return {.reason = fmt::format("another VM has the name of node {} now", name)};
   }
-  if (const auto ending = fleet.ending.find(record.key); ending != fleet.ending.end()) {
+  if (IsEnding(fleet, record.key)) {
     return {.reason = fmt::format(
                 "the cloud is about to delete the machine of node {} ({}), which gets no more "
                 "addresses: spokectl maintenance list",
-                name, ending->second)};
+                name, fleet.ending.at(record.key).kind)};
   }
   node_api::Forecast forecast;
   bool served = false;

@@ -5,6 +5,7 @@
 
 #include "ipam-server/ledger/decisions/conflict.h"
 #include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/decisions/maintenance.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
 
@@ -16,6 +17,7 @@ Effects Expire(Fleet& fleet, absl::Time now) {
   ForgetServed(fleet, effects, now);
   EndQuarantines(fleet, effects, now);
   EndDoubled(fleet, now);
+  ExpireMaintenance(fleet, effects, now);
   SettleSome(fleet, effects, now);
   for (const Reservation& ended : fleet.reservations.Expire(now)) {
     effects.reservations.insert(ended.name);

@@ -181,7 +181,10 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   fleet.missing.erase(key);
   fleet.forgettable.erase(key);
   fleet.demands.erase(key);  // It is of the session before.
-  fleet.ending.erase(key);   // Its agent says so again if it still is.
+  // Its agent says soon whether its machine still goes.
+  if (const auto ending = fleet.ending.find(key); ending != fleet.ending.end()) {
+    ending->second.unsaid_since = now;
+  }
 
   effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;

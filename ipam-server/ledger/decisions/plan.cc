@@ -58,7 +58,7 @@ void Grow(Fleet& fleet, NodeRecord& record, const GroupState& state, Effects& ef
 
 void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
   const bool draining = record.mode == NodeMode::kDraining;
-  const bool leaving = draining || fleet.ending.contains(record.key);
+  const bool leaving = draining || IsEnding(fleet, record.key);
   if (leaving && !record.wanted.empty()) {
     StopWantingAll(fleet, record, effects);
     // The cloud is asked what was given nevertheless, to give back what is of no use.
@@ -109,7 +109,7 @@ Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now) {
   Effects effects;
   NodeRecord* const node = fleet.ledger.Find(key);
   if (fleet.hold.active || node == nullptr || node->mode != NodeMode::kActive) return effects;
-  if (fleet.ending.contains(key)) return effects;
+  if (IsEnding(fleet, key)) return effects;
   // What its NIC has already, from the scale set's model say, may be all it needs.
   if (fleet.policy.cloud_chooses && !node->nic_read) return effects;
   for (const GroupState& state : GroupStatesOf(fleet, *node)) {

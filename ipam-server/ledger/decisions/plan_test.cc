@@ -217,7 +217,7 @@ TEST(FleetPlan, MachinesThatAreAboutToBeDeletedGiveBackWhatMayGoAndFreezeNothing
   }
   for (int i = 0; i < 100; ++i) {
     const NodeKey key{"node" + std::to_string(i), "vm"};
-    fleet.ending.emplace(key, "Preempt");
+    fleet.ending[key] = {.kind = "Preempt", .announced = true, .believed = true};
     const Effects effects = ReviewNode(fleet, key, 0, kNow);
     EXPECT_TRUE(effects.attach.empty());
     asked += effects.reclaim.empty() ? 0 : 1;

@@ -75,6 +75,15 @@ class FleetLoopTest : public testing::Test {
     cloud_.Answer();
     Step();
   }
+  // A node with two addresses, of which a pod has the first.
+  void JoinWithAPod() {
+    Greet(1);
+    AnswerCloud();
+    loop_->PostFromAgent(ReportEvent{1, AssignOne()});
+    Step();
+    AnswerCloud();
+    ASSERT_EQ(CountAddresses(Stored()).in_use, 1U);
+  }
   NodeRecord Stored() { return *DecodeNode(store_.Get(StoreKeyOf(kNode))->value().value); }
   template <typename T>
   std::vector<T> SentTo(SessionId session) {

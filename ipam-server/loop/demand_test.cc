@@ -122,6 +122,32 @@ TEST_F(DemandTest, WhatOtherAgentsSaidOutlivesAFailureToStore) {
   EXPECT_THAT(Reasons().back(), HasSubstr("asked the cloud for 4 addresses"));
 }
 
+// Node 2 has used up the pool, and needs two of its addresses, when a pod of node 1 waits.
+TEST_F(DemandTest, WhatOneNodeHasToSpareReachesThePodsOfAnotherWithinAMinute) {
+  settings_.pools[0].cidr = ip::Prefix::Parse("10.1.0.0/28").value();  // 11 addresses.
+  settings_.fleet.target = {.min = 2, .batch = 2, .spare = 0, .max = 16};
+  settings_.fleet.cooldown = absl::Seconds(30);
+  loop_ = NewLoop();
+  Greet(1);
+  loop_->PostHello(2, {.node = IdentityOf({"node2", "vm-2"})});
+  Step();
+  Say(9, 2);
+  AnswerCloud();
+  Say(0, 2);
+  Say(4);  // It has two.
+  EXPECT_THAT(Reasons().back(), HasSubstr("no address is free: pool default"));
+  Wait(absl::Seconds(10));
+  const auto asked = SentTo<node_api::ReclaimRequest>(2);
+  ASSERT_THAT(asked, SizeIs(1)) << "it has been idle for ten seconds";
+  ASSERT_THAT(asked[0].ranges, SizeIs(2));
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id, .agreed = asked[0].ranges}});
+  Step();
+  AnswerCloud();
+  for (int i = 0; i < 31; ++i) Wait(absl::Seconds(1));
+  EXPECT_EQ(CountAddresses(Stored()).attaching, 2U) << "as soon as their cooldown is over";
+  EXPECT_THAT(SentTo<node_api::ReclaimRequest>(2), SizeIs(1)) << "nothing more is missing";
+}
+
 // --- Traces. ---
 
 class TracesTest : public DemandTest {

@@ -315,7 +315,8 @@ class FleetLoop {
   std::set<std::string> blocked_nodes_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
-  NodeKey reviewed_;  // The last one; the next review goes on behind it.
+  NodeKey reviewed_;        // The last one; the next review goes on behind it.
+  NodeKey waiting_looked_;  // The last of those where pods wait that was looked at.
   absl::Time last_tick_;
   StatePublisher publisher_;
   double review_credit_ = 0;

@@ -8,6 +8,7 @@
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/scarcity.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/fnv1a.h"
 
@@ -16,12 +17,16 @@ namespace {
 
 // The time within which every node is looked at once for what it should give back.
 constexpr absl::Duration kReviewPeriod = absl::Seconds(60);
+// The same while pods wait for addresses that other nodes may have to spare.
+constexpr absl::Duration kScarceReviewPeriod = absl::Seconds(10);
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // The least change of the time of day that is worth a word.
 constexpr absl::Duration kClockTolerance = absl::Minutes(1);
 
 // The nodes of one turn that are looked at for what they should give back.
 constexpr size_t kReviewsPerTurn = 128;
+// The nodes of one turn whose waiting pods are looked at.
+constexpr size_t kWaitingPerTurn = 64;
 // The nodes of one turn that get what a reservation for many promised, and their addresses.
 constexpr size_t kPlansPerTurn = 128;
 constexpr size_t kAssignmentsPerTurn = 768;
@@ -91,9 +96,14 @@ void FleetLoop::ReviewSome(Batch& batch) {
   last_tick_ = batch.now;
   batch.effects.Merge(Expire(state_.fleet, batch.now));
 
+  Scarcity scarcity = ScarcityOf(state_.fleet, waiting_looked_, kWaitingPerTurn);
+  waiting_looked_ = scarcity.last;
+  batch.effects.plan.insert(scarcity.servable.begin(), scarcity.servable.end());
+
   const auto& nodes = state_.fleet.ledger.nodes();
   const auto count = static_cast<double>(nodes.size());
-  const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), kReviewPeriod);
+  const absl::Duration period = scarcity.missing.empty() ? kReviewPeriod : kScarceReviewPeriod;
+  const double share = absl::FDivDuration(std::max(passed, absl::ZeroDuration()), period);
   review_credit_ = std::min(count, review_credit_ + count * share);
   std::vector<NodeKey> due;
   for (auto it = nodes.upper_bound(reviewed_); review_credit_ >= 1; review_credit_ -= 1, ++it) {
@@ -103,7 +113,9 @@ void FleetLoop::ReviewSome(Batch& batch) {
   }
   for (const NodeKey& key : due) {
     reviewed_ = key;
-    batch.effects.Merge(ReviewNode(state_.fleet, key, JitterOf(key), batch.now));
+    const Review review{
+        .jitter = JitterOf(key), .connected = sessions_.contains(key), .scarcity = &scarcity};
+    batch.effects.Merge(ReviewNode(state_.fleet, key, review, batch.now));
     AskCloudAgain(key, batch);
   }
 }

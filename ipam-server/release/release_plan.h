@@ -33,6 +33,7 @@ struct ReleaseUnit {
   bool available = false;
   absl::Time available_since;                      // When the last of them became available.
   absl::Time denied_until = absl::InfinitePast();  // Set by the agent's last denial.
+  bool scarce = false;  // Pods elsewhere wait for addresses of its pool, which has none left.
 };
 
 // The holdings of one node and family. Leave out what the node was asked for or is losing already:
@@ -41,12 +42,15 @@ struct NodeHoldings {
   std::vector<ReleaseUnit> units;
   uint32_t target = 0;  // TargetAddresses()'s result; ignored when draining.
   double jitter = 0;    // This node's, in [0, 1) and always the same.
+  // So many addresses may go sooner, of what is scarce.
+  uint64_t wanted = 0;
   bool draining = false;
 };
 
 // Indices into `units`: the longest idle first, as many as may go while the node keeps its target.
-// A draining node gives up all that is available at once. A unit whose denial has not run out
-// stays.
+// A draining node gives up all that is available at once. So does one that has a surplus of what is
+// scarce, as far as it is wanted: neither idle time nor hysteresis count then. A unit whose denial
+// has not run out stays.
 //
 // Planning again once they are given back gives nothing, and the node asks for nothing: with the
 // same use, no address goes back and forth.

@@ -48,6 +48,30 @@ TEST(PlanRelease, KeepsASurplusThatIsNotWorthACall) {
               ElementsAre(0, 1));
 }
 
+TEST(PlanRelease, WhatIsScarceGoesAtOnceAsFarAsItIsWantedAndNotNeeded) {
+  NodeHoldings node{.units = {Available(2), Available(1), Available(3), Busy()}, .target = 2};
+  for (ReleaseUnit& unit : node.units) unit.scarce = true;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), IsEmpty());
+  node.wanted = 1;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(2));
+  node.wanted = 9;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(2, 0));
+  node.target = 3;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(2)) << "hysteresis counts no more";
+  node.units[2].denied_until = kNow + absl::Seconds(1);
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(0));
+  node.units[0].scarce = node.units[1].scarce = false;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), IsEmpty());
+}
+
+TEST(PlanRelease, WhatHasBeenIdleForLongCountsTowardsWhatIsWanted) {
+  NodeHoldings node{.units = {Available(9), Available(8), Available(1)}, .wanted = 2};
+  node.units[2].scarce = true;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(0, 1));
+  node.wanted = 3;
+  EXPECT_THAT(PlanRelease(kPolicy, node, kNow), ElementsAre(0, 1, 2));
+}
+
 TEST(PlanRelease, JitterDelaysANodeByItsShareOfTheSpread) {
   const NodeHoldings node{.units = {Available(6), Available(6)}, .target = 0, .jitter = 0.75};
   EXPECT_THAT(PlanRelease(kPolicy, node, kNow), IsEmpty());

@@ -374,7 +374,7 @@ bool Review(World& world, const Step& step) {
   const ipam::NodeRecord* const record = FindByName(turn.fleet().ledger, KeyOf(step.node, 0).name);
   if (record == nullptr) return false;
   const NodeKey key = record->key;
-  turn.effects().Merge(ReviewNode(turn.fleet(), key, 0, kNow));
+  turn.effects().Merge(ReviewNode(turn.fleet(), key, {}, kNow));
   // What the cloud forgot is asked for again.
   const bool on_its_way = std::any_of(
       record->configurations.begin(), record->configurations.end(),

@@ -1,14 +1,17 @@
 // Pods that wait for addresses: what their node gets for them, and what it is told.
 #include "ipam-server/ledger/decisions/demand.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
+#include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/scarcity.h"
 #include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {
@@ -92,8 +95,8 @@ TEST(FleetDemand, WhenNobodyWaitsTheSurplusGoesBackUnderTheRulesForAll) {
   OnDemand(fleet, kNode1, {}, kNow);
   EXPECT_FALSE(fleet.demands.contains(kNode1));
   EXPECT_EQ(TargetOf(fleet), 4U);
-  EXPECT_TRUE(ReviewNode(fleet, kNode1, 0, kNow + absl::Minutes(4)).reclaim.empty());
-  EXPECT_EQ(ReviewNode(fleet, kNode1, 0, kNow + absl::Minutes(6)).reclaim.at(kNode1).size(), 16U);
+  EXPECT_TRUE(ReviewNode(fleet, kNode1, {}, kNow + absl::Minutes(4)).reclaim.empty());
+  EXPECT_EQ(ReviewNode(fleet, kNode1, {}, kNow + absl::Minutes(6)).reclaim.at(kNode1).size(), 16U);
 }
 
 TEST(FleetDemand, ItEndsWithItsSession) {
@@ -204,6 +207,103 @@ TEST(FleetForecast, SaysWhyNothingCanBeDone) {
   OnDemand(enough, kNode1, {.waiting = {{"web", 4}}}, kNow);
   Attach(enough, kNode1);
   EXPECT_EQ(ReasonOf(enough), "the node has 4 available addresses, and its agent is told of them");
+}
+
+// --- Pools that have none left. ---
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+// Of 27 addresses node 1 has 4, all assigned, node 2 has 20, all available, of which it needs 4.
+Fleet WithIdleSurplus(const BreakerPolicy& breaker = {}) {
+  Fleet fleet = WithFullNode({Pool("default", "10.1.0.0/27")});
+  fleet.breaker = MassReleaseBreaker(breaker);
+  OnHello(fleet, HelloOf(kNode2), kNow);
+  OnDemand(fleet, kNode2, {.waiting = {{"web", 20}}}, kNow);
+  Attach(fleet, kNode2);
+  OnDemand(fleet, kNode2, {}, kNow);
+  return fleet;
+}
+
+TEST(FleetScarcity, WhatPodsWaitForIsAskedOfNodesWithASurplusAtOnce) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);  // Three are free.
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+  EXPECT_THAT(scarcity.missing, ElementsAre(Pair(ElementsAre(0U), 5U)));
+  EXPECT_THAT(scarcity.servable, IsEmpty());
+  EXPECT_THAT(ReviewNode(fleet, kNode2, {}, kNow).reclaim, IsEmpty()) << "it is idle for no time";
+  const Effects asked = ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
+  EXPECT_EQ(asked.reclaim.at(kNode2).size(), 5U);
+  EXPECT_THAT(scarcity.missing, IsEmpty());
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty()) << "they are on their way";
+
+  OnReclaimAnswer(fleet, kNode2, {.agreed = asked.reclaim.at(kNode2)}, kNow);
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty()) << "they are being detached";
+  Attach(fleet, kNode2);
+  scarcity = ScarcityOf(fleet, {}, 8);
+  EXPECT_THAT(scarcity.missing, IsEmpty()) << "they are in cooldown";
+  EXPECT_THAT(scarcity.servable, IsEmpty());
+  const absl::Time later = kNow + absl::Seconds(30);
+  Expire(fleet, later);
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).servable, ElementsAre(kNode1));
+  PlanNode(fleet, kNode1, later);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).attaching, 8U);
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).servable, IsEmpty());
+  CheckInvariants(fleet.ledger);
+}
+
+TEST(FleetScarcity, WhatNodesNeedTheyKeepWhoeverWaits) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 60}}}, kNow);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+  EXPECT_EQ(scarcity.Of({0}), 57U);
+  EXPECT_EQ(ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow).reclaim.at(kNode2).size(), 16U)
+      << "20 without the least it should have";
+  EXPECT_EQ(scarcity.Of({0}), 41U);
+}
+
+TEST(FleetScarcity, ASpareAddressIsNothingThatAPodWaitsFor) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 3}}}, kNow);
+  EXPECT_EQ(TargetOf(fleet), 8U);
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+}
+
+TEST(FleetScarcity, NothingIsMissingWhereNothingMayBeGiven) {
+  for (const NodeMode mode : {NodeMode::kFrozen, NodeMode::kDraining}) {
+    Fleet fleet = WithIdleSurplus();
+    OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+    ASSERT_TRUE(SetMode(fleet, "node1", mode, kNow).ok());
+    EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+  }
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+  fleet.hold.active = true;
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+}
+
+TEST(FleetScarcity, ItNeverAsksForSoMuchThatReleasesWouldFreeze) {
+  Fleet fleet = WithIdleSurplus({.share = 0.05, .floor = 3});
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+  for (int i = 0; i < 5; ++i) {
+    Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+    ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
+  }
+  EXPECT_EQ(fleet.judged.size(), 3U);
+  EXPECT_FALSE(fleet.breaker.frozen());
+}
+
+TEST(FleetScarcity, NodesWherePodsWaitAreLookedAtInTurn) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+  OnDemand(fleet, kNode2, {.waiting = {{"web", 30}}}, kNow);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 1);
+  EXPECT_EQ(scarcity.last, kNode1);
+  scarcity = ScarcityOf(fleet, scarcity.last, 1);
+  EXPECT_EQ(scarcity.last, kNode2);
+  EXPECT_EQ(scarcity.Of({0}), 10U);
+  EXPECT_EQ(ScarcityOf(fleet, scarcity.last, 1).last, kNode1);
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {
         if (fleet.ledger.Find(key) != nullptr) Attach(fleet, key, now);
         break;
       case 3: {
-        const Effects effects = ReviewNode(fleet, key, random.Fraction(), now);
+        const Effects effects = ReviewNode(fleet, key, {.jitter = random.Fraction()}, now);
         for (const auto& [node, ranges] : effects.reclaim) {
           OnReclaimAnswer(fleet, node, {.agreed = ranges}, now);
         }

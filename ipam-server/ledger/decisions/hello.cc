@@ -211,7 +211,7 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   if (known == nullptr) ClaimReserved(fleet, record, effects);
   if (fleet.policy.cloud_chooses && !record.nic_read) effects.attach.insert(key);
   // A draining node that was away is asked at once for what it can give back.
-  effects.Merge(record.mode == NodeMode::kDraining ? ReviewNode(fleet, key, 0, now)
+  effects.Merge(record.mode == NodeMode::kDraining ? ReviewNode(fleet, key, {}, now)
                                                    : PlanNode(fleet, key, now));
   return effects;
 }

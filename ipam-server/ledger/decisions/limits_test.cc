@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/conflict.h"
+#include "ipam-server/ledger/decisions/demand.h"
 #include "ipam-server/ledger/decisions/expire.h"
 #include "ipam-server/ledger/decisions/hello.h"
 #include "ipam-server/ledger/decisions/listing.h"
@@ -66,7 +67,7 @@ TEST(FleetLimits, WhatIsClaimedAndTwiceNotOnTheNicIsFreeAgain) {
   ASSERT_NE(HolderOf(fleet.ledger, A("10.1.0.9")), nullptr);
   OnNic(fleet, kNode1, {}, kNow);
   EXPECT_NE(HolderOf(fleet.ledger, A("10.1.0.9")), nullptr) << "one look may be at an old picture";
-  EXPECT_TRUE(ReviewNode(fleet, kNode1, 0, kNow).attach.contains(kNode1)) << "so it looks again";
+  EXPECT_TRUE(ReviewNode(fleet, kNode1, {}, kNow).attach.contains(kNode1)) << "so it looks again";
   const Effects second = OnNic(fleet, kNode1, {}, kNow + absl::Minutes(2));
   EXPECT_EQ(CountOf(second, Finding::Kind::kRefused), 1U);
   EXPECT_EQ(HolderOf(fleet.ledger, A("10.1.0.9")), nullptr);
@@ -113,6 +114,55 @@ TEST(FleetLimits, WhatIsMissingFromANicIsAskedForOnce) {
   OnNic(fleet, key, {}, kNow);
   EXPECT_EQ(OnNic(fleet, key, {}, kNow + absl::Minutes(1)).reclaim.at(key).size(), 8U);
   EXPECT_THAT(OnNic(fleet, key, {}, kNow + absl::Minutes(2)).reclaim, IsEmpty());
+}
+
+// --- Agents that do not answer. ---
+
+// Node 1 has 20 addresses of 24, for which nobody waits any more; five minutes later.
+Fleet WithIdleNode() {
+  FleetPolicy policy = Policy();
+  policy.breaker = {.share = 0.05, .floor = 20};
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, policy);
+  OnHello(fleet, HelloOf(kNode2), kNow);
+  Attach(fleet, kNode2);
+  OnHello(fleet, HelloOf(kNode1), kNow);
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 16}}}, kNow);
+  Attach(fleet, kNode1);
+  OnDemand(fleet, kNode1, {}, kNow);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).available, 20U);
+  return fleet;
+}
+
+TEST(FleetLimits, WhatAnAgentHasNotAnsweredCountsOnceHoweverOftenItIsAskedFor) {
+  Fleet fleet = WithIdleNode();
+  for (int minute = 5; minute < 12; ++minute) {
+    const Effects effects = ReviewNode(fleet, kNode1, {}, kNow + absl::Minutes(minute));
+    EXPECT_EQ(effects.reclaim.at(kNode1).size(), 16U) << minute;
+  }
+  EXPECT_FALSE(fleet.breaker.frozen());
+}
+
+TEST(FleetLimits, AnAgentThatIsAwayIsAskedForNothingAndFreezesNothing) {
+  Fleet fleet = WithIdleNode();
+  const absl::Time asked = kNow + absl::Minutes(5);
+  const uint64_t room = fleet.breaker.Headroom(24, asked);
+  ASSERT_EQ(ReviewNode(fleet, kNode1, {}, asked).reclaim.at(kNode1).size(), 16U);
+  EXPECT_EQ(fleet.breaker.Headroom(24, asked), room - 16);
+  const Effects away = ReviewNode(fleet, kNode1, {.connected = false}, asked + absl::Minutes(1));
+  EXPECT_THAT(away.reclaim, IsEmpty());
+  EXPECT_TRUE(away.breaker) << "it is to be stored";
+  EXPECT_EQ(fleet.breaker.Headroom(24, asked + absl::Minutes(1)), room) << "nothing has gone";
+  EXPECT_FALSE(ReviewNode(fleet, kNode1, {.connected = false}, asked).breaker);
+}
+
+TEST(FleetLimits, WhatAnAgentGivesUpAndAssignsAllTheSameHasNotGone) {
+  Fleet fleet = WithIdleNode();
+  const absl::Time asked = kNow + absl::Minutes(5);
+  const uint64_t room = fleet.breaker.Headroom(24, asked);
+  const std::vector<ip::Prefix> ranges = ReviewNode(fleet, kNode1, {}, asked).reclaim.at(kNode1);
+  OnReport(fleet, kNode1, {.in_use = {AssignmentOf(ranges[0].base(), 9)}}, asked);
+  OnReclaimAnswer(fleet, kNode1, {.agreed = ranges}, asked);
+  EXPECT_EQ(fleet.breaker.Headroom(24, asked), room - 15);
 }
 
 // --- Conflicts. ---

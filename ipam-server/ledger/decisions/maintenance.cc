@@ -23,7 +23,7 @@ Effects OnMaintenance(Fleet& fleet, const NodeKey& key, const node_api::Maintena
   ending.unsaid_since = absl::InfiniteFuture();
   if (announced) ending.kind = std::string(NameOf(deletes->kind));
   ending.believed = announced && (was_believed || now - ending.called_off >= kNotBelieved);
-  return ending.believed == was_believed ? Effects() : ReviewNode(fleet, key, 0, now);
+  return ending.believed == was_believed ? Effects() : ReviewNode(fleet, key, {}, now);
 }
 
 void ExpireMaintenance(Fleet& fleet, Effects& effects, absl::Time now) {
@@ -37,7 +37,7 @@ void ExpireMaintenance(Fleet& fleet, Effects& effects, absl::Time now) {
     }
     const bool is_calm = now - ending.called_off >= kNotBelieved;
     if (ending.announced && is_calm) ending.believed = true;
-    if (ending.believed != was_believed) effects.Merge(ReviewNode(fleet, key, 0, now));
+    if (ending.believed != was_believed) effects.Merge(ReviewNode(fleet, key, {}, now));
     it = !ending.announced && is_calm ? fleet.ending.erase(it) : std::next(it);
   }
 }

@@ -219,7 +219,7 @@ TEST_F(FleetNic, WhatIsOffTheNicTwiceIsReportedAndReclaimed) {
   Give(kNode1, {"10.1.0.4", "10.1.0.5"});
   OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.5"), 1)}}, kNow);
   EXPECT_THAT(Give(kNode1, {}).findings, IsEmpty()) << "one look may be at an old picture";
-  EXPECT_THAT(ReviewNode(fleet_, kNode1, 0, kNow).attach, ElementsAre(kNode1))
+  EXPECT_THAT(ReviewNode(fleet_, kNode1, {}, kNow).attach, ElementsAre(kNode1))
       << "so it looks again";
   const Effects lost = Give(kNode1, {}, kNow + absl::Minutes(2));
   ASSERT_THAT(lost.findings, SizeIs(2));

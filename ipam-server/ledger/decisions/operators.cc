@@ -76,7 +76,7 @@ absl::StatusOr<Effects> SetMode(Fleet& fleet, const std::string& name, NodeMode 
   if (record.mode == mode) return effects;
   record.mode = mode;
   effects.changed.insert(record.key);
-  effects.Merge(ReviewNode(fleet, record.key, 0, now));
+  effects.Merge(ReviewNode(fleet, record.key, {}, now));
   return effects;
 }
 

@@ -56,7 +56,70 @@ void Grow(Fleet& fleet, NodeRecord& record, const GroupState& state, Effects& ef
   }
 }
 
-void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, absl::Time now) {
+// What the node has of one group's pools and is not losing, and which ranges these are.
+struct GroupHoldings {
+  NodeHoldings holdings;
+  std::vector<ip::Prefix> ranges;
+  std::vector<size_t> pools;  // Of each of them.
+};
+
+GroupHoldings HoldingsOf(const Fleet& fleet, const NodeRecord& record, const GroupState& state,
+                         const Scarcity* scarcity) {
+  GroupHoldings out{.holdings = {.target = state.target}};
+  const std::vector<size_t>& of_group = state.group->pools;
+  for (const auto& [base, configuration] : record.configurations) {
+    const size_t pool = fleet.ledger.pools().IndexOf(configuration.pool);
+    if (configuration.state == AddressState::kDetaching ||
+        std::find(of_group.begin(), of_group.end(), pool) == of_group.end()) {
+      continue;
+    }
+    out.holdings.units.push_back(
+        {.size = static_cast<uint32_t>(configuration.slots.size()),
+         .available = configuration.state == AddressState::kAttached && configuration.IsAvailable(),
+         .available_since = configuration.AvailableSince(),
+         .denied_until = configuration.denied_until,
+         .scarce = scarcity != nullptr && scarcity->Of({pool}) > 0});
+    out.ranges.push_back(configuration.range);
+    out.pools.push_back(pool);
+  }
+  if (scarcity != nullptr) out.holdings.wanted = scarcity->Of(of_group);
+  return out;
+}
+
+// What a node has too much of, and how much of that the breaker has not been asked about.
+struct Surplus {
+  std::vector<ip::Prefix> ranges;
+  uint64_t unjudged = 0;
+};
+
+// What goes sooner since others wait for it is as much as the breaker lets go without a freeze.
+Surplus SurplusOf(const Fleet& fleet, const NodeRecord& record, const Review& review, bool leaving,
+                  absl::Time now) {
+  Surplus out;
+  Scarcity* const scarcity =
+      review.scarcity == nullptr || review.scarcity->missing.empty() ? nullptr : review.scarcity;
+  for (const GroupState& state : GroupStatesOf(fleet, record)) {
+    GroupHoldings group = HoldingsOf(fleet, record, state, scarcity);
+    group.holdings.jitter = review.jitter;
+    group.holdings.draining = leaving;
+    if (group.holdings.wanted > 0) {
+      const uint64_t may_go = fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now);
+      group.holdings.wanted =
+          std::min(group.holdings.wanted, may_go - std::min(may_go, out.unjudged));
+    }
+    for (const size_t index : PlanRelease(fleet.policy.release, group.holdings, now)) {
+      const ip::Prefix& range = group.ranges[index];
+      out.ranges.push_back(range);
+      if (fleet.judged.contains(range)) continue;  // It is on its way.
+      out.unjudged += range.size();
+      if (scarcity != nullptr) scarcity->Subtract(group.pools[index], range.size());
+    }
+  }
+  return out;
+}
+
+void Shrink(Fleet& fleet, NodeRecord& record, const Review& review, Effects& effects,
+            absl::Time now) {
   const bool draining = record.mode == NodeMode::kDraining;
   const bool leaving = draining || IsEnding(fleet, record.key);
   if (leaving && !record.wanted.empty()) {
@@ -64,43 +127,32 @@ void Shrink(Fleet& fleet, NodeRecord& record, double jitter, Effects& effects, a
     // The cloud is asked what was given nevertheless, to give back what is of no use.
     effects.attach.insert(record.key);
   }
-  std::vector<ip::Prefix> asked;
-  uint64_t would_free = 0;
-  for (const GroupState& state : GroupStatesOf(fleet, record)) {
-    std::vector<ip::Prefix> ranges;
-    NodeHoldings holdings{.target = state.target, .jitter = jitter, .draining = leaving};
-    for (const auto& [base, configuration] : record.configurations) {
-      const std::vector<size_t>& pools = state.group->pools;
-      if (configuration.state == AddressState::kDetaching ||
-          std::find(pools.begin(), pools.end(), fleet.ledger.pools().IndexOf(configuration.pool)) ==
-              pools.end()) {
-        continue;
-      }
-      holdings.units.push_back({.size = static_cast<uint32_t>(configuration.slots.size()),
-                                .available = configuration.state == AddressState::kAttached &&
-                                             configuration.IsAvailable(),
-                                .available_since = configuration.AvailableSince(),
-                                .denied_until = configuration.denied_until});
-      ranges.push_back(configuration.range);
-    }
-    for (const size_t index : PlanRelease(fleet.policy.release, holdings, now)) {
-      asked.push_back(ranges[index]);
-      would_free += holdings.units[index].size;
-    }
-  }
-  if (asked.empty() || fleet.breaker.frozen()) return;
+  if (!review.connected) return;
+  Surplus surplus = SurplusOf(fleet, record, review, leaving, now);
+  if (surplus.ranges.empty() || fleet.breaker.frozen()) return;
   // Many agents may say at once that their machines are about to be deleted. What may go without a
   // freeze does; the rest is free again when the machines are gone.
   if (leaving && !draining &&
-      would_free > fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)) {
+      surplus.unjudged > fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)) {
     return;
   }
   // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
+  // What was asked for before, and is not answered, was judged then.
   if (!draining) {
-    if (!MayFree(fleet, would_free, record.key, effects, now)) return;
-    fleet.judged.insert(asked.begin(), asked.end());
+    if (surplus.unjudged > 0 && !MayFree(fleet, surplus.unjudged, record.key, effects, now)) return;
+    fleet.judged.insert(surplus.ranges.begin(), surplus.ranges.end());
   }
-  effects.reclaim.emplace(record.key, std::move(asked));
+  effects.reclaim.emplace(record.key, std::move(surplus.ranges));
+}
+
+// The agent went without an answer: what it was asked for has not gone.
+void TakeBackUnanswered(Fleet& fleet, const NodeRecord& record, Effects& effects) {
+  if (fleet.judged.empty()) return;
+  for (const auto& [base, configuration] : record.configurations) {
+    if (fleet.judged.erase(configuration.range) == 0) continue;
+    fleet.breaker.GiveBack(configuration.range.size());
+    effects.breaker = true;
+  }
 }
 
 }  // namespace
@@ -118,7 +170,7 @@ Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now) {
   return effects;
 }
 
-Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time now) {
+Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl::Time now) {
   Effects effects = PlanNode(fleet, key, now);
   NodeRecord* const node = fleet.ledger.Find(key);
   if (fleet.hold.active || node == nullptr || node->mode == NodeMode::kFrozen ||
@@ -126,8 +178,9 @@ Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time n
     return effects;
   }
   NodeRecord& record = *node;
-  Shrink(fleet, record, jitter, effects, now);
-  AskForWithheld(fleet, record, effects, now);
+  if (!review.connected) TakeBackUnanswered(fleet, record, effects);
+  Shrink(fleet, record, review, effects, now);
+  if (review.connected) AskForWithheld(fleet, record, effects, now);
   const bool suspect =
       !fleet.off_nic.empty() &&
       std::any_of(record.configurations.begin(), record.configurations.end(),

@@ -7,15 +7,27 @@
 #include "ipam-server/ledger/effects.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/node_record.h"
+#include "ipam-server/ledger/scarcity.h"
 
 namespace spoke::ipam {
 
 // Assigns what the node lacks to its target. Safe at any time; of an unknown node it does nothing.
 Effects PlanNode(Fleet& fleet, const NodeKey& key, absl::Time now);
 
+// How a node is looked at for what it has too much of.
+struct Review {
+  double jitter = 0;  // In [0, 1): spreads what becomes due at once.
+  // Its agent is there to be asked. Nothing is asked of one that is not, and what it was asked for
+  // it has not given up.
+  bool connected = true;
+  // What pods elsewhere wait for; what this node is asked for on their behalf is taken off.
+  // Borrowed; nullptr: nothing.
+  Scarcity* scarcity = nullptr;
+};
+
 // Does what PlanNode() does, and asks for what the node has too much of. Call it for each node
-// about once a review period; `jitter` in [0, 1) spreads what becomes due at once.
-Effects ReviewNode(Fleet& fleet, const NodeKey& key, double jitter, absl::Time now);
+// about once a review period.
+Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl::Time now);
 
 // Returns whether so many addresses may go at once, as the breaker judges; it may freeze. `node`:
 // of which they are, for the finding.

@@ -118,9 +118,9 @@ Fleet WithSurplus() {
 
 TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndInCooldownBeforeReuse) {
   Fleet fleet = WithSurplus();
-  EXPECT_TRUE(ReviewNode(fleet, kNode1, 0, kNow + absl::Minutes(4)).reclaim.empty());
+  EXPECT_TRUE(ReviewNode(fleet, kNode1, {}, kNow + absl::Minutes(4)).reclaim.empty());
   const absl::Time later = kNow + absl::Minutes(5);
-  const Effects asked = ReviewNode(fleet, kNode1, 0, later);
+  const Effects asked = ReviewNode(fleet, kNode1, {}, later);
   ASSERT_EQ(asked.reclaim.at(kNode1).size(), 12U);
   EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).available, 16U);  // Asking changes nothing.
 
@@ -136,35 +136,35 @@ TEST(FleetRelease, AnAvailableSurplusIsAskedForDetachedAndInCooldownBeforeReuse)
   Expire(fleet, later + absl::Seconds(30));
   EXPECT_EQ(fleet.ledger.pools()[0].pool.cooldown(), 0U);
   EXPECT_TRUE(
-      ReviewNode(fleet, kNode1, 0, later + absl::Hours(1)).reclaim.empty());  // No flapping.
+      ReviewNode(fleet, kNode1, {}, later + absl::Hours(1)).reclaim.empty());  // No flapping.
   CheckInvariants(fleet.ledger);
 }
 
 TEST(FleetRelease, ADenialIsRememberedAndRespected) {
   Fleet fleet = WithSurplus();
   const absl::Time later = kNow + absl::Minutes(5);
-  const Effects asked = ReviewNode(fleet, kNode1, 0, later);
+  const Effects asked = ReviewNode(fleet, kNode1, {}, later);
   OnReclaimAnswer(fleet, kNode1, {.denied = asked.reclaim.at(kNode1)}, later);
   EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).available, 16U);
   const std::vector<ip::Prefix> denied = asked.reclaim.at(kNode1);
-  const Effects again = ReviewNode(fleet, kNode1, 0, later + absl::Minutes(1));
+  const Effects again = ReviewNode(fleet, kNode1, {}, later + absl::Minutes(1));
   for (const auto& [node, ranges] : again.reclaim) {
     for (const ip::Prefix& range : ranges) {
       EXPECT_EQ(std::count(denied.begin(), denied.end(), range), 0) << range.ToString();
     }
   }
-  EXPECT_FALSE(ReviewNode(fleet, kNode1, 0, later + absl::Minutes(6)).reclaim.empty());
+  EXPECT_FALSE(ReviewNode(fleet, kNode1, {}, later + absl::Minutes(6)).reclaim.empty());
 }
 
 TEST(FleetRelease, AnAssignmentThatComesInBetweenIsNotTakenAway) {
   Fleet fleet = WithSurplus();
   const absl::Time later = kNow + absl::Minutes(5);
-  const ip::Prefix range = ReviewNode(fleet, kNode1, 0, later).reclaim.at(kNode1)[0];
+  const ip::Prefix range = ReviewNode(fleet, kNode1, {}, later).reclaim.at(kNode1)[0];
   OnReport(fleet, kNode1, {.in_use = {AssignmentOf(range.base(), 99)}}, later);
   EXPECT_TRUE(OnReclaimAnswer(fleet, kNode1, {.agreed = {range}}, later).attach.empty());
   // It agreed, and after a restart it assigns it all the same: the cloud is to keep it.
   const ip::Prefix other =
-      ReviewNode(fleet, kNode1, 0, later + absl::Minutes(9)).reclaim.at(kNode1)[0];
+      ReviewNode(fleet, kNode1, {}, later + absl::Minutes(9)).reclaim.at(kNode1)[0];
   OnReclaimAnswer(fleet, kNode1, {.agreed = {other}}, later);
   node_api::Hello hello = HelloOf(kNode1);
   hello.in_use = {AssignmentOf(other.base(), 100), AssignmentOf(range.base(), 99)};
@@ -193,7 +193,7 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   int asked = 0;
   std::vector<Finding> findings;
   for (int i = 0; i < 100; ++i) {
-    const Effects effects = ReviewNode(fleet, {"node" + std::to_string(i), "vm"}, 0, later);
+    const Effects effects = ReviewNode(fleet, {"node" + std::to_string(i), "vm"}, {}, later);
     asked += effects.reclaim.empty() ? 0 : 1;
     findings.insert(findings.end(), effects.findings.begin(), effects.findings.end());
   }
@@ -202,9 +202,9 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   ASSERT_EQ(findings.size(), 1U);  // Said once.
   EXPECT_EQ(findings[0].kind, Finding::Kind::kFrozen);
   EXPECT_TRUE(fleet.breaker.frozen());
-  EXPECT_TRUE(ReviewNode(fleet, {"node99", "vm"}, 0, later + absl::Hours(1)).reclaim.empty());
+  EXPECT_TRUE(ReviewNode(fleet, {"node99", "vm"}, {}, later + absl::Hours(1)).reclaim.empty());
   EXPECT_TRUE(LiftFreeze(fleet, later).breaker);
-  EXPECT_FALSE(ReviewNode(fleet, {"node99", "vm"}, 0, later).reclaim.empty());
+  EXPECT_FALSE(ReviewNode(fleet, {"node99", "vm"}, {}, later).reclaim.empty());
 }
 
 TEST(FleetPlan, MachinesThatAreAboutToBeDeletedGiveBackWhatMayGoAndFreezeNothing) {
@@ -218,7 +218,7 @@ TEST(FleetPlan, MachinesThatAreAboutToBeDeletedGiveBackWhatMayGoAndFreezeNothing
   for (int i = 0; i < 100; ++i) {
     const NodeKey key{"node" + std::to_string(i), "vm"};
     fleet.ending[key] = {.kind = "Preempt", .announced = true, .believed = true};
-    const Effects effects = ReviewNode(fleet, key, 0, kNow);
+    const Effects effects = ReviewNode(fleet, key, {}, kNow);
     EXPECT_TRUE(effects.attach.empty());
     asked += effects.reclaim.empty() ? 0 : 1;
   }
@@ -278,7 +278,7 @@ TEST(FleetOperator, ADrainedNodeGivesBackWhatIsAvailableAndGetsNothing) {
 TEST(FleetOperator, AFrozenNodeKeepsJustWhatItHas) {
   Fleet fleet = WithSurplus();
   ASSERT_TRUE(SetMode(fleet, "node1", NodeMode::kFrozen, kNow).ok());
-  EXPECT_TRUE(ReviewNode(fleet, kNode1, 0, kNow + absl::Hours(1)).reclaim.empty());
+  EXPECT_TRUE(ReviewNode(fleet, kNode1, {}, kNow + absl::Hours(1)).reclaim.empty());
   node_api::AssignmentReport all;
   for (const ip::Prefix& range : RangesOf(fleet, kNode1)) {
     all.in_use.push_back(AssignmentOf(range.base(), 99));

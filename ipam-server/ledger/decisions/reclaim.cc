@@ -12,10 +12,20 @@ Effects OnReclaimAnswer(Fleet& fleet, const NodeKey& key, const node_api::Reclai
     const auto it = record.configurations.find(range.base());
     return it == record.configurations.end() || it->second.range != range ? nullptr : &it->second;
   };
+  // Nothing of it goes, whatever the breaker had let go.
+  const auto stays = [&](const ip::Prefix& range) {
+    if (fleet.judged.erase(range) == 0) return;
+    fleet.breaker.GiveBack(range.size());
+    effects.breaker = true;
+  };
   for (const ip::Prefix& range : answer.agreed) {
     Configuration* configuration = find(range);
+    if (configuration == nullptr) continue;
     // What it assigns according to its own reports it cannot have given up.
-    if (configuration == nullptr || !configuration->IsAvailable()) continue;
+    if (!configuration->IsAvailable()) {
+      stays(range);
+      continue;
+    }
     const auto next = Next(configuration->state, AddressEvent::kAgentAgreed);
     if (!next || *next == configuration->state) continue;
     fleet.ledger.SetState(*configuration, *next, now);
@@ -29,10 +39,7 @@ Effects OnReclaimAnswer(Fleet& fleet, const NodeKey& key, const node_api::Reclai
     if (configuration == nullptr) continue;
     configuration->denied_until = now + fleet.policy.release.denial_backoff;
     effects.changed.insert(key);
-    if (fleet.judged.erase(range) > 0) {
-      fleet.breaker.GiveBack(range.size());
-      effects.breaker = true;
-    }
+    stays(range);
   }
   return effects;
 }

@@ -1,0 +1,37 @@
+// What pods wait for while their pools have no address left, so that nodes with more than they need
+// give it up at once and not when it has been idle for long. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "ipam-server/ledger/fleet.h"
+#include "ipam-server/ledger/node_record.h"
+
+namespace spoke::ipam {
+
+struct Scarcity {
+  // Addresses that are missing and are not on their way: in cooldown, being detached, or asked for.
+  // Keyed by the pools, as indices, any of which would do; none is zero.
+  std::map<std::vector<size_t>, uint64_t> missing = {};
+  // The nodes of pods that wait and for which addresses are free now.
+  std::vector<NodeKey> servable = {};
+  NodeKey last = {};  // The node that was looked at last.
+
+  // Returns how many are missing for which an address of any of these pools would do.
+  uint64_t Of(const std::vector<size_t>& pools) const;
+  // Notes that so many addresses of the pool are on their way now.
+  void Subtract(size_t pool, uint64_t addresses);
+};
+
+// Nothing is missing while a recovery is under way. Looks at up to `nodes` of the nodes where pods
+// wait, in turn: those behind `after` come first. Of more than these, the rest is missing a moment
+// later.
+//
+// Only what pods wait for counts; that a node has fewer spare addresses than it should is no reason
+// to take any from another.
+Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes);
+
+}  // namespace spoke::ipam

@@ -141,18 +141,25 @@ void Shaping::PutInForce() {
                                  plan_);
   plan_ = std::move(plan);
   const bool idle = plan_.tables.flows.empty();
-  // Without flows nothing of it is wanted, not even empty devices.
-  if (idle) plan_.tables = {};
+  // Where a policy limits pods, the first of them does not wait for the queues either.
+  const bool limits = rules_.limits_pods();
+  if (!idle && !limits) kept_until_ = now + kKeptFor;
+  const bool kept = !idle || limits || now < kept_until_;
+  if (!kept) plan_.tables = {};
+  plan_.tables.ready = kept;
   if (in_kernel_ != plan_.tables) {
-    const absl::Status status = idle ? edges_.shaper.Remove() : edges_.shaper.Apply(plan_.tables);
+    const absl::Status status = kept ? edges_.shaper.Apply(plan_.tables) : edges_.shaper.Remove();
     if (!status.ok()) return OnRefusal(status);
     in_kernel_ = plan_.tables;
     if (!std::exchange(missing_, "").empty()) edges_.log.Info("shaping_works_again", {});
   }
   // A look that is due before is not put off, or whoever changes something often would prevent all.
-  next_look_ =
-      idle && rules_.budgets().empty() ? absl::InfiniteFuture() : std::min(next_look_, now + kLook);
-  if (idle) {
+  if (!idle || !rules_.budgets().empty()) {
+    next_look_ = std::min(next_look_, now + kLook);
+  } else {
+    next_look_ = kept && !limits ? kept_until_ : absl::InfiniteFuture();
+  }
+  if (!kept) {
     next_repair_ = absl::InfiniteFuture();
   } else if (next_repair_ == absl::InfiniteFuture()) {
     next_repair_ = now + kRepair;

@@ -98,6 +98,10 @@ class Shaping : public PodTraffic {
   // The time from the first look to the second.
   static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
+  // The time for which the queues stay behind the last pod with limits of its own, where no policy
+  // limits any: making them takes ten milliseconds, which the next one's ADD would wait for, and
+  // taking them away fifty.
+  static constexpr absl::Duration kKeptFor = absl::Minutes(10);
   // The pause before what the kernel lacks is tried again.
   static constexpr absl::Duration kRetry = absl::Minutes(1);
   // The least time between two reports.
@@ -138,6 +142,7 @@ class Shaping : public PodTraffic {
   uint64_t repaired_ = 0;
   uint64_t sequence_ = 0;  // The number of the last report in this stream.
   bool streaming_ = false;
+  absl::Time kept_until_ = absl::InfinitePast();  // The queues stay until then.
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time next_repair_ = absl::InfiniteFuture();
   absl::Time next_report_ = absl::InfiniteFuture();

@@ -127,7 +127,7 @@ class Planner {
     NumberClasses();
     NumberBuckets();
     AddShadowBounds();
-    if (!plan_.flows.empty()) AddScopes();
+    if (!plan_.flows.empty() || inputs_.rules.limits_pods()) AddScopes();
     return std::move(plan_);
   }
 
@@ -379,7 +379,7 @@ class Planner {
       for (const ClassRange& range : inputs_.classes.ranges(family)) {
         if (!std::binary_search(scopes.begin(), scopes.end(), range.number)) continue;
         plan_.tables.scopes.push_back(range);
-        prefixes += BlocksOf(range.first, range.last).size();
+        if (!inputs_.learned.empty()) prefixes += BlocksOf(range.first, range.last).size();
       }
     }
     for (const auto& [address, group] : inputs_.learned) {

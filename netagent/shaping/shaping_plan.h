@@ -106,7 +106,8 @@ struct ShapingInputs {
 };
 
 // Plans the shaping. What of `inputs` no limit, budget or pod's own options concern has no flow;
-// without any flow the tables are empty. `before` is the plan in force, whose numbers stay. Beyond
+// without any flow the tables have at most the scopes, for the next ones, where some limit or
+// budget is. `before` is the plan in force, whose numbers stay. Beyond
 // kMaxShapedFlows pods are left out, the last ones first: see dropped_flows. A team of an enforced
 // budget that `grants` does not have gets next to nothing. Pods whose link has no index, or one
 // that an earlier pod has, are passed over.

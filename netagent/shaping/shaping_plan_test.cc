@@ -140,6 +140,19 @@ TEST(ShapingRates, FramesHaveRoomForThePayload) {
   }
 }
 
+TEST(ShapingPlan, WhereSomethingIsLimitedTheScopesAreThereBeforeTheFirstPod) {
+  World world;
+  world.Put("BandwidthLimit/all", policy::BandwidthLimit{.pod_ingress = 100 * kMbit});
+  world.pods = {Pod(1)};
+  const ShapingTables with = world.Plan().tables;
+  world.pods = {};
+  const ShapingTables without = world.Plan().tables;
+  EXPECT_EQ(without.scopes, with.scopes);
+  EXPECT_THAT(without.scopes, testing::Not(IsEmpty()));
+  EXPECT_THAT(without.flows, IsEmpty());
+  EXPECT_THAT(without.trees[0], IsEmpty());
+}
+
 TEST(ShapingPlan, WithoutLimitsThereIsNothingAtAll) {
   World world;
   world.pods = {Pod(1), Pod(2, "vision")};

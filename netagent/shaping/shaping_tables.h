@@ -75,6 +75,9 @@ struct ShapingTables {
   std::array<std::vector<ShapeClass>, 2> trees;
   std::vector<ShapedFlow> flows;
   std::vector<ConnectionBucket> buckets;
+  // The queues are there even without flows, for the next ones that come. With flows they are
+  // anyway.
+  bool ready = false;
 
   bool operator==(const ShapingTables&) const = default;
 };

@@ -180,6 +180,37 @@ TEST_F(ShapingTest, APodsOwnOptionsNeedNoLimit) {
   EXPECT_EQ(LeafRate(), FrameRate(30 * kMbit));
 }
 
+TEST_F(ShapingTest, WhereAPolicyLimitsPodsTheQueuesAreThereBeforeTheFirstAndAfterTheLast) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({});
+  EXPECT_TRUE(shaper_.tables().ready);
+  EXPECT_TRUE(shaping_->Attach(Pod()).ok());
+  ASSERT_TRUE(shaping_->Detach(Pod().host_link).ok());
+  Run(Shaping::kKeptFor + absl::Seconds(2));
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+  EXPECT_TRUE(shaper_.tables().ready);
+  ASSERT_TRUE(Put({}).ok());
+  EXPECT_EQ(shaper_.tables(), ShapingTables());
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
+TEST_F(ShapingTest, TheQueuesOfPodsWithOptionsOfTheirOwnOutliveTheLastForAWhile) {
+  ASSERT_TRUE(Put({}).ok());
+  shaping_->Start({});
+  EXPECT_FALSE(shaper_.tables().ready);
+  EXPECT_TRUE(shaping_->Attach(LimitedPod()).ok());
+  ASSERT_TRUE(shaping_->Detach(Pod().host_link).ok());
+  Run(Shaping::kKeptFor - absl::Seconds(10));
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+  EXPECT_TRUE(shaper_.tables().ready);
+  const size_t applied = shaper_.applied();
+  Run(absl::Seconds(5));
+  EXPECT_EQ(shaper_.applied(), applied) << "nothing is to be done meanwhile";
+  Run(absl::Seconds(10));
+  EXPECT_EQ(shaper_.tables(), ShapingTables());
+  EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
+}
+
 TEST_F(ShapingTest, ALimitChangesAtOnceAndGoesWithItsPolicy) {
   shaping_->Start({Pod()});
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());

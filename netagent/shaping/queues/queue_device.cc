@@ -116,6 +116,13 @@ absl::StatusOr<QueueDevice> ReadQueueDevice(netlink::Socket& socket, TrafficDire
   const auto link = netlink::GetLink(socket, device.name);
   if (absl::IsNotFound(link.status())) return device;
   if (!link.ok()) return link.status();
+  if (link->name != device.name) {
+    // It is not ours to be replaced, since it has a name of its own.
+    return absl::FailedPreconditionError(
+        fmt::format("{0} is another name of device {1}, and no device can be made under it: "
+                    "ip link property del dev {1} altname {0}",
+                    device.name, link->name));
+  }
   device.index = link->index;
   device.is_up = link->up;
   device.is_ours = link->kind == "ifb";

@@ -62,7 +62,8 @@ std::vector<ShapeClass> AsKept(const std::vector<ShapeClass>& tree) {
 }
 
 bool IsEmpty(const ShapingTables& tables) {
-  return tables.flows.empty() && tables.trees[0].empty() && tables.trees[1].empty();
+  return !tables.ready && tables.flows.empty() && tables.trees[0].empty() &&
+         tables.trees[1].empty();
 }
 
 size_t At(TrafficDirection direction) { return static_cast<size_t>(direction); }
@@ -85,7 +86,9 @@ ShapedLinks::Wanted TcShaper::LinksFor(const ShapingTables& tables) const {
   ShapedLinks::Wanted links;
   for (const uint32_t link : PodLinksOf(tables)) links.emplace(link, LinkKind::kPod);
   // Where the whole link is limited, it does not matter what addresses become of those in a packet.
-  if (ScopedLinksOf(tables).empty()) return links;
+  // Where the scopes wait for flows, so do the programs.
+  const bool waits = tables.ready && !tables.scopes.empty();
+  if (ScopedLinksOf(tables).empty() && !waits) return links;
   for (const uint32_t link : outer_) links.emplace(link, LinkKind::kOuter);
   return links;
 }

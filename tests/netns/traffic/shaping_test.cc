@@ -126,6 +126,35 @@ TEST_F(ShapingTest, WhatSomebodyTakesOffComesBack) {
   ExpectAbout(Mbit(*pod_, kInternetV6, Way::kUpload), 20);
 }
 
+TEST_F(ShapingTest, ADeviceThatOnlyAnswersToTheNameOfTheQueuesIsLeftAlone) {
+  MustApply(Limit(*pod_, 20));
+  ASSERT_EQ(Run(fmt::format("ip link del spoke-in && ip link property add dev {} altname spoke-in",
+                            pod_->host_link)),
+            0);
+  const auto refused = shaper_->Repair();
+  EXPECT_THAT(std::string(refused.status().message()),
+              testing::HasSubstr("spoke-in is another name of device " + pod_->host_link));
+  ASSERT_EQ(Run(fmt::format("ip link property del dev {} altname spoke-in", pod_->host_link)), 0)
+      << "the device is there";
+  EXPECT_GT(shaper_->Repair().value(), 3U);
+  ExpectAbout(Mbit(*pod_, kInternetV4, Way::kDownload), 20);
+}
+
+TEST_F(ShapingTest, QueuesThatAreReadyWaitForTheFirstFlow) {
+  MustApply({.ready = true});
+  EXPECT_EQ(Run("ip link show spoke-in up && ip link show spoke-out up"), 0);
+  EXPECT_EQ(shaper_->Repair().value(), 0U);
+  ASSERT_EQ(Run("ip link del spoke-in"), 0);
+  EXPECT_GT(shaper_->Repair().value(), 0U);
+  MustApply(Limit(*pod_, 20));
+  ExpectAbout(Mbit(*pod_, kInternetV4, Way::kDownload), 20);
+  MustApply({.ready = true});
+  EXPECT_EQ(Run("ip link show spoke-in up"), 0);
+  MustApply({});
+  ASSERT_TRUE(shaper_->Remove().ok());
+  EXPECT_NE(Run("ip link show spoke-in"), 0);
+}
+
 TEST_F(ShapingTest, APodThatOwnsItsNetworkLiftsNothing) {
   MustApply(Limit(*pod_, 20));
   const auto in_pod = [this](const std::string& command) {

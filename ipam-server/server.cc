@@ -44,6 +44,7 @@
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/rpc/bounded_server.h"
+#include "lib/rpc/certificate_metrics.h"
 #include "lib/telemetry/metrics.h"
 #include "lib/telemetry/text_endpoint.h"
 #include "lib/tls/message_code.h"
@@ -460,6 +461,7 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   }
   metrics.AddSource([&reachability] { return ReachabilitySamples(reachability.Get().get()); });
   AddLeadership(config, edges.margin, metrics);
+  metrics.AddSource([files = config.tls] { return rpc::CertificateSamples(files); });
   ServerMetrics server_metrics(metrics, base::kVersion);
   ASSIGN_OR_RETURN(const auto endpoint, ServeMetrics(config, metrics));
   EventRing events(log, clock);

@@ -7,7 +7,6 @@
 #include <variant>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "fmt/format.h"
 #include "lib/base/status.h"
 #include "lib/netns/netns.h"
@@ -495,35 +494,6 @@ void Agent::Run(const os::SignalWaiter& signals) {
   stopper.join();
 }
 
-absl::StatusOr<AgentReading> Agent::Read(absl::Duration within) {
-  struct Answer {
-    absl::Mutex mutex;
-    std::optional<AgentReading> reading ABSL_GUARDED_BY(mutex);
-  };
-  // The answer is shared, since either side may give up first.
-  const auto answer = std::make_shared<Answer>();
-  loop_.Post([this, answer] {
-    AgentReading reading{.repairs = repairer_.counts(), .lost_dels = lost_dels_.counts()};
-    if (clearing_) reading.clearing = clearing_->counts();
-    if (cuts_) reading.cuts = cuts_->counts();
-    if (traffic_) reading.traffic = traffic_->Read(/*is_scrape=*/true);
-    if (counting_) reading.connections = counting_->pods();
-    if (shaping_) reading.shaping = shaping_->state();
-    if (dns_names_) reading.dns_names = dns_names_->state();
-    const absl::MutexLock lock(&answer->mutex);
-    answer->reading = std::move(reading);
-  });
-  const absl::MutexLock lock(&answer->mutex);
-  const auto is_there = [&] {
-    answer->mutex.AssertHeld();
-    return answer->reading.has_value();
-  };
-  if (!answer->mutex.AwaitWithTimeout(absl::Condition(&is_there), within)) {
-    return absl::DeadlineExceededError("the agent is busy");
-  }
-  return *std::move(answer->reading);
-}
-
 void Agent::Post(std::function<void()> work) {
   loop_.Post([this, work = std::move(work)] {
     Beat();
@@ -541,13 +511,7 @@ std::string Agent::ExplainUnproven() const {
   return text;
 }
 
-bool Agent::CanServe() const {
-  if (!informed_) return false;
-  const auto counts = attachments_.assignments().CountByPool();
-  return std::any_of(counts.begin(), counts.end(), [](const auto& pool) {
-    return pool.second.available > 0 || pool.second.in_use > 0;
-  });
-}
+bool Agent::CanServe() const { return informed_ && attachments_.assignments().HasUsable(); }
 
 std::string Agent::CniReason() const {
   const std::string reason = cni_installer_.Reason();

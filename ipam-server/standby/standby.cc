@@ -25,6 +25,7 @@
 #include "lib/base/status_news.h"
 #include "lib/os/clock.h"
 #include "lib/rpc/bounded_server.h"
+#include "lib/rpc/certificate_metrics.h"
 #include "lib/rpc/credentials.h"
 #include "lib/telemetry/metrics.h"
 #include "lib/telemetry/text_endpoint.h"
@@ -59,6 +60,7 @@ class StandbyPorts {
       absl::MutexLock lock(&self.mutex_);
       return LeadershipSamples(self.sample_);
     });
+    ports->metrics_.AddSource([files = config.tls] { return rpc::CertificateSamples(files); });
     if (config.listen_metrics != "off") {
       ASSIGN_OR_RETURN(
           ports->endpoint_,

@@ -6,6 +6,7 @@
 #include "ipam-server/telemetry/node_samples.h"
 #include "ipam-server/telemetry/reachability_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
+#include "lib/rpc/certificate_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 
 namespace spoke::ipam {
@@ -180,7 +181,8 @@ std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
                     BudgetMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
-                    ReachabilityMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
+                    ReachabilityMetricSpecs(), rpc::CertificateMetricSpecs(),
+                    telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

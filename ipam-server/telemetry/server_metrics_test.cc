@@ -175,7 +175,7 @@ TEST(Alerts, PromtoolAcceptsTheRules) {
   const std::string output =
       RunPromtool(std::string("check rules ") + SPOKE_SOURCE_DIR + "/conf/alerts.yaml", ok);
   EXPECT_TRUE(ok) << output;
-  EXPECT_THAT(output, HasSubstr("37 rules found"));
+  EXPECT_THAT(output, HasSubstr("40 rules found"));
 }
 
 TEST(Alerts, FireWhenTheyShouldAndNotBefore) {

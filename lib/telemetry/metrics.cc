@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <set>
 #include <sstream>
@@ -40,6 +41,36 @@ bool IsUnbounded(const LabelSpec& spec, bool from_source) {
   static constexpr std::string_view kBanned[] = {"address", "ip",           "container", "uid",
                                                  "mac",     "container_id", "vm_id"};
   return std::find(std::begin(kBanned), std::end(kBanned), label) != std::end(kBanned);
+}
+
+prometheus::MetricType TypeOf(const MetricSpec& spec) {
+  switch (spec.type) {
+    case MetricType::kCounter:
+      return prometheus::MetricType::Counter;
+    case MetricType::kGauge:
+      return prometheus::MetricType::Gauge;
+    case MetricType::kHistogram:
+      return prometheus::MetricType::Histogram;
+  }
+  return prometheus::MetricType::Untyped;
+}
+
+void SetValue(const MetricSpec& spec, const Sample& sample, prometheus::ClientMetric& metric) {
+  const bool is_histogram = spec.type == MetricType::kHistogram;
+  CHECK(sample.counts.size() == (is_histogram ? spec.buckets.size() + 1 : 0),
+        "a sample has a count for each bucket of its metric, and one more");
+  if (!is_histogram) {
+    (spec.type == MetricType::kCounter ? metric.counter.value : metric.gauge.value) = sample.value;
+    return;
+  }
+  metric.histogram.sample_sum = sample.value;
+  for (size_t i = 0; i < sample.counts.size(); ++i) {
+    metric.histogram.sample_count += sample.counts[i];
+    metric.histogram.bucket.push_back(
+        {.cumulative_count = metric.histogram.sample_count,
+         .upper_bound =
+             i < spec.buckets.size() ? spec.buckets[i] : std::numeric_limits<double>::infinity()});
+  }
 }
 
 void CheckSpec(const MetricSpec& spec) {
@@ -115,7 +146,6 @@ class Metrics::Impl final : public prometheus::Collectable {
     for (const MetricSpec& spec : table_) {
       CheckSpec(spec);
       Family family{.spec = &spec, .seen = std::vector<std::set<std::string>>(spec.labels.size())};
-      CHECK(!spec.from_source || spec.type != MetricType::kHistogram, "a sample is one number");
       if (!spec.from_source) Register(spec, family);
       const bool is_new = families_.emplace(spec.name, std::move(family)).second;
       CHECK(is_new, "a metric stands in the table once");
@@ -205,15 +235,14 @@ class Metrics::Impl final : public prometheus::Collectable {
     prometheus::MetricFamily family;
     family.name = spec->name;
     family.help = spec->help;
-    const bool counts = spec->type == MetricType::kCounter;
-    family.type = counts ? prometheus::MetricType::Counter : prometheus::MetricType::Gauge;
+    family.type = TypeOf(*spec);
     for (const Sample& sample : samples.series) {
       CHECK(sample.labels.size() == spec->labels.size(), "a sample has its metric's labels");
       prometheus::ClientMetric metric;
       for (size_t i = 0; i < sample.labels.size(); ++i) {
         metric.label.push_back({spec->labels[i].name, sample.labels[i]});
       }
-      (counts ? metric.counter.value : metric.gauge.value) = sample.value;
+      SetValue(*spec, sample, metric);
       family.metric.push_back(std::move(metric));
     }
     return family;

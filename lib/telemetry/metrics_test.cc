@@ -33,6 +33,30 @@ TEST(Metrics, AScrapeHasEveryValue) {
   EXPECT_THAT(text, HasSubstr("t_wait_seconds_bucket{le=\"1\"} 1\n"));
 }
 
+TEST(Metrics, ASourceMayGiveHistograms) {
+  Metrics metrics(
+      FromSource({HistogramSpec("t_step_seconds", "Steps", {0.1, 1}, {OneOf("step", {"a"})})}));
+  metrics.AddSource([] {
+    return std::vector<Samples>{{.metric = "t_step_seconds",
+                                 .series = {{.labels = {"a"}, .value = 7.5, .counts = {4, 2, 1}}}}};
+  });
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("# TYPE t_step_seconds histogram\n"));
+  EXPECT_THAT(text, HasSubstr("t_step_seconds_count{step=\"a\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("t_step_seconds_sum{step=\"a\"} 7.5\n"));
+  EXPECT_THAT(text, HasSubstr("t_step_seconds_bucket{step=\"a\",le=\"0.1\"} 4\n"));
+  EXPECT_THAT(text, HasSubstr("t_step_seconds_bucket{step=\"a\",le=\"1\"} 6\n"));
+  EXPECT_THAT(text, HasSubstr("t_step_seconds_bucket{step=\"a\",le=\"+Inf\"} 7\n"));
+}
+
+TEST(MetricsDeathTest, ASampleThatIsNotLikeItsMetricEndsTheProgram) {
+  Metrics metrics(FromSource({HistogramSpec("t_step_seconds", "Steps", {0.1, 1})}));
+  metrics.AddSource([] {
+    return std::vector<Samples>{{.metric = "t_step_seconds", .series = {{{}, 7.5}}}};
+  });
+  EXPECT_DEATH(metrics.Render(), "a count for each bucket");
+}
+
 TEST(Metrics, LabelValuesBeyondTheCapShareOneSeries) {
   Metrics metrics(Table());
   for (int i = 0; i < 100; ++i) {

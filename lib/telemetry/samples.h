@@ -1,6 +1,7 @@
 // Values of a metric as of one scrape, for what others count and we only pass on. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,7 +9,9 @@ namespace spoke::telemetry {
 
 struct Sample {
   std::vector<std::string> labels;  // The values, in the order of the metric's table.
-  double value = 0;
+  double value = 0;                 // Of a histogram: the sum of what was counted.
+  // Of a histogram alone: how many were in each bucket of the table, and in none of them.
+  std::vector<uint64_t> counts = {};
 
   bool operator==(const Sample&) const = default;
 };

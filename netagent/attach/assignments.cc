@@ -443,6 +443,16 @@ std::map<std::string, UseCounts> Assignments::CountByPool() const {
   return counts;
 }
 
+bool Assignments::HasUsable() const {
+  return std::any_of(held_.begin(), held_.end(), [&](const auto& entry) {
+    const auto& [address, held] = entry;
+    UseCounts counts;
+    return held.use == Use::kInUse ||
+           (held.use == Use::kAvailable &&
+            &AvailableCountOf(address, held, counts) == &counts.available);
+  });
+}
+
 std::vector<ip::Address> Assignments::Withdrawn() const {
   std::vector<ip::Address> withdrawn;
   for (const auto& [address, held] : held_) {

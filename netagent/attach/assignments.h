@@ -248,6 +248,9 @@ class Assignments {
   // The NIC that has the address; nullopt: unknown, or not an address of this node.
   std::optional<ip::MacAddress> NicOf(const ip::Address& address) const;
   std::map<std::string, UseCounts> CountByPool() const;
+  // Whether some address is in use, or available as CountByPool() has it. Mostly the first that is
+  // looked at is.
+  bool HasUsable() const;
   std::vector<ip::Address> Withdrawn() const;
   std::vector<ConflictNoted> Conflicts() const;
   // The rules, by pool.

@@ -88,6 +88,22 @@ TEST(Assignments, AnAddressNoPodEverHadIsAvailableAtOnce) {
   EXPECT_EQ(CountsOf(assignments), (UseCounts{.available = 1}));
 }
 
+TEST(Assignments, SomethingIsUsableWhileAPodHasItOrCould) {
+  Assignments assignments = WithHoldings({});
+  EXPECT_FALSE(assignments.HasUsable());
+  assignments = WithHoldings({"10.1.0.5", "10.1.0.6"});
+  EXPECT_TRUE(assignments.HasUsable());
+  assignments.SetOnNic({A("10.1.0.5"), A("10.1.0.6")});
+  EXPECT_FALSE(assignments.HasUsable());
+  assignments.SetOnNic({A("10.1.0.5")});
+  Assign(assignments, kPodA);
+  EXPECT_TRUE(assignments.HasUsable()) << "a pod has the other";
+  assignments.Apply(AssignmentReleased{kPodA, kNow});
+  EXPECT_FALSE(assignments.HasUsable()) << "it is in cooldown";
+  assignments.EndCooldowns(kNow + kCooldown);
+  EXPECT_TRUE(assignments.HasUsable());
+}
+
 TEST(Assignments, ALateOrRepeatedReleaseFreesNothing) {
   Assignments assignments = WithHoldings({"10.1.0.5"});
   assignments.Apply(AssignmentReleased{kPodA, kNow});

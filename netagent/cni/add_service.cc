@@ -7,6 +7,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/base/time_text.h"
 #include "netagent/cni/cni_errors.h"
 
 namespace spoke::netagent {
@@ -23,6 +24,11 @@ absl::StatusOr<ip::Address> AddressOf(const std::string& text) {
     return absl::InvalidArgumentError(fmt::format("'{}' is no address", text));
   }
   return address;
+}
+
+AddOutcome OutcomeOf(const absl::Status& status) {
+  if (status.ok()) return AddOutcome::kAttached;
+  return absl::IsResourceExhausted(status) ? AddOutcome::kNoAddress : AddOutcome::kFailed;
 }
 
 cni::Response AttachmentOf(const absl::StatusOr<AttachSpec>& result) {
@@ -141,6 +147,7 @@ bool AddService::Wait(Job& job) {
   job.responder.OnHangUp([this, id] {
     if (!jobs_.contains(id)) return;
     const Job gone = TakeOut(id);
+    counts_.Add(AddOutcome::kGivenUp, gone.steps);
     edges_.log.Info("cni_add_given_up", {{"container", gone.asked.key.container_id},
                                          {"ifname", gone.asked.key.ifname},
                                          {"trace", gone.trace_id}});
@@ -152,7 +159,11 @@ bool AddService::Wait(Job& job) {
 AddService::Job AddService::TakeOut(uint64_t id) { return std::move(jobs_.extract(id).mapped()); }
 
 void AddService::Forget(const AttachmentKey& key) {
-  std::erase_if(jobs_, [&](const auto& entry) { return entry.second.asked.key == key; });
+  std::erase_if(jobs_, [&](const auto& entry) {
+    const bool gone = entry.second.asked.key == key;
+    if (gone) counts_.Add(AddOutcome::kGivenUp, entry.second.steps);
+    return gone;
+  });
 }
 
 void AddService::ServeLine() {
@@ -196,6 +207,7 @@ void AddService::FailOverdue() {
 void AddService::Finish(Job job, const absl::StatusOr<AttachSpec>& result) {
   const absl::Status answered = job.responder.Answer(AnswerOf(result));
   job.steps.Ended("answer", edges_.clock.Now());
+  counts_.Add(OutcomeOf(result.status()), job.steps);
   const AttachmentKey& key = job.asked.key;
   if (!result.ok()) {
     edges_.log.Warn("cni_add_failed", {{"container", key.container_id},
@@ -283,7 +295,7 @@ std::string AddService::ServerAwayText() const {
   return fmt::format(
       "the server has been away since {}, for {} now, and only it can give this node more "
       "addresses",
-      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", away_->since, absl::UTCTimeZone()),
+      base::ClockText(away_->since),
       absl::FormatDuration(absl::Trunc(Now() - away_->monotonic, absl::Seconds(1))));
 }
 

@@ -15,6 +15,7 @@
 #include "lib/os/clock.h"
 #include "lib/os/unique_fd.h"
 #include "lib/telemetry/log.h"
+#include "netagent/attach/add_counts.h"
 #include "netagent/attach/attach_traces.h"
 #include "netagent/attach/attachments.h"
 #include "netagent/cni/cni_server.h"
@@ -88,6 +89,7 @@ class AddService {
   // Returns that the server is away, and since when; empty: it is not, as far as is known.
   std::string ServerAwayText() const;
   size_t waiting() const { return jobs_.size(); }
+  const AddCounts& counts() const { return counts_; }
 
  private:
   struct Job {
@@ -126,6 +128,7 @@ class AddService {
   std::map<uint64_t, Job> jobs_;  // The jobs that wait, in the order of their arrival.
   uint64_t last_job_ = 0;
   AttachTraces traces_;
+  AddCounts counts_;
   node_api::Demand said_;                 // The demand that the server knows.
   std::optional<absl::Duration> say_at_;  // When to say that the demand has changed.
   std::optional<node_api::Forecast> forecast_;

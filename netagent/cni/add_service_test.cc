@@ -142,6 +142,25 @@ TEST_F(AddServiceTest, AKernelThatIsOutOfMemoryIsSaidAtOnceAndNotTakenForAnEmpty
   EXPECT_THAT(channel_.answers.at(1).error.details, Not(HasSubstr("addresses come")));
 }
 
+TEST_F(AddServiceTest, EachAddCountsOnceByHowItEnded) {
+  Grant({"10.1.0.5", "10.1.0.6"});
+  Add(1);
+  kernel_.FailAttach(HostLinkName({"c2", "eth0"}), absl::InternalError("refused"));
+  Add(2);
+  EXPECT_THAT(adds_->counts().outcomes, ElementsAre(1, 0, 1, 0));
+  EXPECT_EQ(adds_->counts().total.counts.front(), 1U) << "the clock stood still";
+  EXPECT_EQ(adds_->counts().kernel.counts.front(), 1U);
+  EXPECT_EQ(adds_->counts().wait, DurationCounts());
+  Grant({"10.1.0.7"}, "a", {"team-a"});
+  for (const uint64_t client : {3U, 4U, 5U, 6U}) Add(client, "team-a");
+  channel_.on_hang_up.at(4)();
+  ASSERT_TRUE(attachments_.Del({"c3", "eth0"}).ok());
+  adds_->Forget({"c5", "eth0"});
+  EXPECT_THAT(adds_->counts().outcomes, ElementsAre(2, 0, 1, 2));
+  Pass(absl::Seconds(20));  // No longer does anybody wait.
+  EXPECT_THAT(adds_->counts().outcomes, ElementsAre(2, 1, 1, 2)) << ErrorOf(6);
+}
+
 TEST_F(AddServiceTest, ANewcomerDoesNotOvertakeWhoWaits) {
   Add(1);
   Grant({"10.1.0.5"});

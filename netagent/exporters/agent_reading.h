@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "netagent/attach/add_counts.h"
 #include "netagent/attach/lost_del_release.h"
 #include "netagent/attach/repairer.h"
 #include "netagent/connections/connection_clearing.h"
@@ -21,6 +22,7 @@ struct AgentReading {
   absl::StatusOr<TrafficTotals> traffic = absl::UnimplementedError("traffic is not counted");
   RepairCounts repairs;
   LostDelCounts lost_dels;
+  AddCounts adds;
   // The counts of clearing; nothing: the kernel cannot delete tracked connections.
   std::optional<ConnectionClearingCounts> clearing;
   // The connections of each pod; nothing: nobody counts.

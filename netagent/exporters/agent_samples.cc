@@ -67,6 +67,29 @@ void AddRepairs(std::vector<Samples>& out, const RepairCounts& counts) {
   Add(out, "spoke_failed_repairs_total", failed);
 }
 
+Samples SamplesOf(const AddCounts& counts) {
+  Samples out{.metric = "spoke_add_duration_seconds"};
+  for (const auto& [step, durations] : {std::pair("total", &counts.total),
+                                        {"wait", &counts.wait},
+                                        {"kernel", &counts.kernel},
+                                        {"traffic", &counts.traffic}}) {
+    out.series.push_back({.labels = {step},
+                          .value = absl::ToDoubleSeconds(durations->sum),
+                          .counts = {durations->counts.begin(), durations->counts.end()}});
+  }
+  return out;
+}
+
+void AddAdds(std::vector<Samples>& out, const AddCounts& counts) {
+  Samples outcomes{.metric = "spoke_adds_total"};
+  for (size_t i = 0; i < counts.outcomes.size(); ++i) {
+    outcomes.series.push_back({{std::string(NameOf(static_cast<AddOutcome>(i)))},
+                               static_cast<double>(counts.outcomes[i])});
+  }
+  out.push_back(std::move(outcomes));
+  out.push_back(SamplesOf(counts));
+}
+
 void AddClearing(std::vector<Samples>& out, const ConnectionClearingCounts& counts) {
   Add(out, "spoke_conntrack_passes_total", counts.passes);
   Add(out, "spoke_conntrack_failed_passes_total", counts.failed);
@@ -167,6 +190,7 @@ std::vector<Samples> AgentSamples(const ScrapeReading& reading, TrafficSeries& s
   }
   out.push_back(std::move(drift));
   if (reading.agent.ok()) {
+    AddAdds(out, reading.agent->adds);
     AddRepairs(out, reading.agent->repairs);
     Add(out, "spoke_lost_dels_total", reading.agent->lost_dels.released);
   }

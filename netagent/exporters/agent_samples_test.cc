@@ -55,6 +55,8 @@ ScrapeReading WholeReading() {
   reading.agent->repairs.parts[static_cast<size_t>(Part::kHostRoute)] = {.repaired = 2,
                                                                          .failed = 1};
   reading.agent->lost_dels.released = 12;
+  reading.agent->adds.outcomes = {40, 1, 2, 3};
+  reading.agent->adds.total = {.counts = {30, 9, 0, 0, 0, 0, 1}, .sum = absl::Seconds(12)};
   reading.agent->clearing = ConnectionClearingCounts{
       .passes = 20, .failed = 2, .deleted = 300, .took = absl::Milliseconds(1'500), .waiting = 4};
   reading.agent->connections = {{.pod_namespace = "team-a",
@@ -104,6 +106,14 @@ TEST(AgentSamples, AScrapeHasAllOfThem) {
         "spoke_connections_cut_total{by=\"egress\"} 6",
         "spoke_connection_cut_failures_total 7",
         "spoke_lost_dels_total 12",
+        "spoke_adds_total{outcome=\"attached\"} 40",
+        "spoke_adds_total{outcome=\"failed\"} 2",
+        "spoke_add_duration_seconds_bucket{step=\"total\",le=\"0.001\"} 30",
+        "spoke_add_duration_seconds_bucket{step=\"total\",le=\"0.0025\"} 39",
+        "spoke_add_duration_seconds_bucket{step=\"total\",le=\"10\"} 39",
+        "spoke_add_duration_seconds_bucket{step=\"total\",le=\"+Inf\"} 40",
+        "spoke_add_duration_seconds_sum{step=\"total\"} 12",
+        "spoke_add_duration_seconds_count{step=\"wait\"} 0",
         "spoke_scrapes_refused_total{reason=\"unauthorized\"} 13",
         "spoke_scrapes_refused_total{reason=\"limit\"} 14",
         "spoke_rules_drift_total{rules=\"published\"} 1",
@@ -170,8 +180,8 @@ TEST(AgentSamples, ANodeWithEverythingHasNoMoreSeriesThanPromised) {
     }
   }
   reading.agent->traffic = totals;
-  // These are the process's own series and the build's, beside them.
-  constexpr size_t kProcessSeries = 8;
+  // These are the process's own series, the certificate's and the build's, beside them.
+  constexpr size_t kProcessSeries = 10;
   EXPECT_LE(SeriesIn(Scrape(reading, series)) + kProcessSeries, kMaxAgentSeries);
 }
 

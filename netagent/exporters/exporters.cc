@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
+#include "lib/rpc/certificate_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 #include "netagent/exporters/iptables_series.h"
 #include "netagent/exporters/series_state.h"
@@ -39,6 +40,7 @@ Exporters::Exporters(Settings settings, Edges edges)
   telemetry::AddProcessMetrics(agent_metrics_);
   agent_metrics_.GetGauge("spoke_agent_build_info", {settings_.version}).Set(1);
   agent_metrics_.AddSource([this] { return ScrapeAgent(); });
+  agent_metrics_.AddSource([this] { return rpc::CertificateSamples(settings_.tls); });
   comment_metrics_.AddSource([this] { return ScrapeComments(); });
   rule_metrics_.AddSource([this] { return ScrapeRules(); });
 }

@@ -17,6 +17,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/credentials.h"
 #include "lib/rpc/peer_gate.h"
 #include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
@@ -58,6 +59,7 @@ class Exporters {
     bool legacy_is_default = false;
     std::string state_file;  // The file of the state of the traffic's series, on tmpfs.
     std::string version;
+    rpc::TlsFiles tls;  // Whose certificate's end is told.
   };
   // Borrows the edges.
   Exporters(Settings settings, Edges edges);

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "lib/rpc/certificate_metrics.h"
 #include "lib/telemetry/process_metrics.h"
 #include "netagent/exporters/agent_metrics.h"
 #include "netagent/exporters/iptables_series.h"
@@ -10,6 +11,7 @@ namespace {
 using telemetry::CounterSpec;
 using telemetry::FromSource;
 using telemetry::GaugeSpec;
+using telemetry::HistogramSpec;
 using telemetry::MetricSpec;
 using telemetry::OneOf;
 using telemetry::UpTo;
@@ -149,13 +151,24 @@ std::vector<MetricSpec> NodeMetrics() {
        GaugeSpec("spoke_scrape_duration_seconds", "How long reading took for this scrape")});
 }
 
+std::vector<MetricSpec> AddMetrics() {
+  return FromSource(
+      {CounterSpec("spoke_adds_total", "Pods' ADDs, by how they ended",
+                   {OneOf("outcome", {"attached", "no_address", "failed", "given_up"})}),
+       HistogramSpec("spoke_add_duration_seconds",
+                     "Time from the arrival of an ADD to its answer, and that of its steps which "
+                     "can take long; of those that were attached",
+                     {DurationCounts::kBuckets.begin(), DurationCounts::kBuckets.end()},
+                     {OneOf("step", {"total", "wait", "kernel", "traffic"})})});
+}
+
 }  // namespace
 
 std::vector<MetricSpec> AgentMetricTable() {
   std::vector<MetricSpec> table = {GaugeSpec(
       "spoke_agent_build_info", "Always 1; the label is the version", {UpTo("version", 1)})};
   for (auto part : {TrafficMetrics(), ShapingMetrics(), ConntrackMetrics(), NodeMetrics(),
-                    telemetry::ProcessMetricSpecs()}) {
+                    AddMetrics(), rpc::CertificateMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& metric : part) table.push_back(std::move(metric));
   }
   return table;

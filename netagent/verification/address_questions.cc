@@ -26,6 +26,10 @@ void AddressQuestions::SetOwn(const std::vector<OwnAddress>& own, absl::Time now
     }
   }
   std::erase_if(own_, [&](const auto& entry) { return !ours.contains(entry.first); });
+  active_.clear();
+  for (const auto& [address, entry] : own_) {
+    if (entry.asking || entry.in_conflict) active_.insert(active_.end(), address);
+  }
   std::erase_if(controls_, [&](const auto& entry) { return !controls.contains(entry.first); });
 }
 
@@ -33,6 +37,13 @@ void AddressQuestions::Ask(Entry& entry, absl::Time now) {
   entry.asking = true;
   entry.round = {.next = now};
   entry.answer.reset();
+}
+
+void AddressQuestions::Calm() {
+  std::erase_if(active_, [&](const ip::Address& address) {
+    const Entry& entry = own_.at(address);
+    return !entry.asking && !entry.in_conflict;
+  });
 }
 
 const AddressQuestions::Round* AddressQuestions::ControlOf(const Entry& entry) const {
@@ -43,7 +54,8 @@ const AddressQuestions::Round* AddressQuestions::ControlOf(const Entry& entry) c
 
 // Asks about the controls of the addresses to be asked about, unless they were asked just before.
 void AddressQuestions::AskControls(absl::Time now) {
-  for (const auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    const Entry& entry = own_.at(address);
     if (!entry.asking || entry.round.sent > 0 || !entry.control) continue;
     const auto [it, inserted] = controls_.try_emplace({*entry.control, entry.nic});
     Round& control = it->second;
@@ -55,7 +67,8 @@ void AddressQuestions::AskControls(absl::Time now) {
 std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
   std::vector<Question> questions;
   EndQuestions(now);
-  for (auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    Entry& entry = own_.at(address);
     if (entry.in_conflict && entry.control && !entry.asking && entry.ask_again <= now) {
       Ask(entry, now);
     }
@@ -71,7 +84,8 @@ std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
     round.next = now + (round.sent == kQuestionFrames ? kAnswerTime : kQuestionPause);
   };
   for (auto& [question, round] : controls_) take(question, round);
-  for (auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    Entry& entry = own_.at(address);
     const Round* control = ControlOf(entry);
     if (!entry.asking || control == nullptr || control->sent == 0) continue;
     take({address, entry.nic}, entry.round);
@@ -81,7 +95,8 @@ std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
 }
 
 void AddressQuestions::OnNotSent(absl::Time now) {
-  for (auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    Entry& entry = own_.at(address);
     if (entry.asking) Ask(entry, now + kNotSentPause);
   }
   controls_.clear();
@@ -89,7 +104,8 @@ void AddressQuestions::OnNotSent(absl::Time now) {
 }
 
 void AddressQuestions::EndQuestions(absl::Time now) {
-  for (auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    Entry& entry = own_.at(address);
     const Round* control = ControlOf(entry);
     if (!entry.asking || !entry.round.IsOver(now) || control == nullptr || !control->IsOver(now)) {
       continue;
@@ -101,6 +117,7 @@ void AddressQuestions::EndQuestions(absl::Time now) {
     const std::optional<ip::MacAddress> answer = std::exchange(entry.answer, std::nullopt);
     if (answer && !IsProxy(*answer, now)) NoteConflict(address, entry, *answer, now);
   }
+  Calm();
 }
 
 void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
@@ -122,6 +139,7 @@ void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
     if (!entry.answer || IsProxy(*entry.answer, now)) entry.answer = claim.mac;
   } else if (!IsProxy(claim.mac, now)) {
     NoteConflict(claim.address, entry, claim.mac, now);
+    active_.insert(claim.address);
   }
 }
 
@@ -151,31 +169,35 @@ std::vector<ConflictNoted> AddressQuestions::TakeConflicts(absl::Time now) {
 std::vector<ip::Address> AddressQuestions::TakeOver(absl::Time now) {
   std::erase_if(proxies_, [&](const auto& proxy) { return proxy.second + kProxyLasts <= now; });
   std::vector<ip::Address> over;
-  for (auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    Entry& entry = own_.at(address);
     if (!entry.in_conflict || !entry.unanswered || now < entry.heard + kConflictLasts) continue;
     entry.in_conflict = false;
     over.push_back(address);
   }
+  Calm();
   return over;
 }
 
 std::set<ip::Address> AddressQuestions::Open() const {
   std::set<ip::Address> open;
-  for (const auto& [address, entry] : own_) {
-    if (entry.asking && !entry.asked) open.insert(address);
+  for (const ip::Address& address : active_) {
+    const Entry& entry = own_.at(address);
+    if (entry.asking && !entry.asked) open.insert(open.end(), address);
   }
   return open;
 }
 
 bool AddressQuestions::IsAsking() const {
-  return std::any_of(own_.begin(), own_.end(),
-                     [](const auto& entry) { return entry.second.asking; });
+  return std::any_of(active_.begin(), active_.end(),
+                     [&](const ip::Address& address) { return own_.at(address).asking; });
 }
 
 std::optional<absl::Time> AddressQuestions::NextWake() const {
   std::optional<absl::Time> wake;
   const auto earlier = [&](absl::Time time) { wake = wake ? std::min(*wake, time) : time; };
-  for (const auto& [address, entry] : own_) {
+  for (const ip::Address& address : active_) {
+    const Entry& entry = own_.at(address);
     if (entry.asking) {
       // A frame waits for its turn; an end waits only for the control's.
       const Round* control = ControlOf(entry);

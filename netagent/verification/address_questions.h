@@ -122,6 +122,8 @@ class AddressQuestions {
   };
 
   static void Ask(Entry& entry, absl::Time now);
+  // Drops from active_ what is neither asked about nor in conflict any more.
+  void Calm();
   void AskControls(absl::Time now);
   void EndQuestions(absl::Time now);
   void NoteConflict(const ip::Address& address, Entry& entry, const ip::MacAddress& mac,
@@ -130,6 +132,9 @@ class AddressQuestions {
   const Round* ControlOf(const Entry& entry) const;
 
   std::map<ip::Address, Entry> own_;
+  // Those of own_ that are asked about or in conflict: of hundreds mostly none, and every round of
+  // the loop goes through them.
+  std::set<ip::Address> active_;
   std::map<Question, Round> controls_;
   std::map<ip::MacAddress, absl::Time> proxies_;  // The time each last answered for a control.
   std::vector<ip::MacAddress> new_proxies_;

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import azure
+from certificates import make_authority, sign
 from faults import give_disk
 from ha_lab import Agent, Lab, Server, eventually, expect, sh
 import kubernetes_api
@@ -121,6 +122,7 @@ class AlertLab:
 
     def __init__(self, programs, directory):
         self.directory = directory
+        self.certificates = os.path.join(directory, "certificates")
         self.pair = pair = Lab(programs, directory, servers=2, members=1, lease=LEASE)
         pair.token = os.path.join(directory, "metrics.token")
         with open(pair.token, "w", encoding="utf-8") as file:
@@ -157,6 +159,10 @@ class AlertLab:
                 "node_addresses": {"min": 4, "batch": 2, "spare": 0.5, "max": 64},
                 "release": {"idle": "1s", "jitter": "0s", "hysteresis": 0}}
         self.on_azure.settings["cloud"] = {"static": None, **self.azure.config()}
+        # One server has certificates, of which one can be replaced.
+        make_authority(self.certificates)
+        self.on_azure.tls = sign(self.certificates, "spoke-ipam-server", "serverAuth")
+        self.azure_node.tls = sign(self.certificates, self.azure_node.name, "clientAuth")
         self.in_cluster.settings["kubernetes"] = {
             "unfit_after": "30s", "fit_after": "1s", "max_tainted_share": 0.0,
             "max_tainted_a_minute": 1}

@@ -7,6 +7,7 @@ import urllib.request
 
 from azure import SET, SUBNET
 from case import case
+from certificates import DAY, sign
 
 LATENCY = 1.5  # Seconds; a change takes one at most.
 SLOW = 62  # Seconds that a change of a machine takes: more than the minute of the rule.
@@ -83,3 +84,12 @@ def attach_slow(lab):
     lab.azure.post("faults", latency_least_s=0.5, latency_most_s=1)
     for pod in list(lab.azure_node.pods):
         lab.azure_node.delete(pod)
+
+
+@case("SpokeCertificateEnds", labels={"job": "azure"})
+def certificate_ends(lab):
+    """The server's certificate is replaced by an old one, of whose life a twentieth is left; a new one is put
+    in its place."""
+    sign(lab.certificates, "spoke-ipam-server", "serverAuth", age=95 * DAY, left=5 * DAY)
+    yield
+    sign(lab.certificates, "spoke-ipam-server", "serverAuth")

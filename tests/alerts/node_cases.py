@@ -8,7 +8,8 @@ import subprocess
 import threading
 
 from case import case
-from private_node import CLONE_NEWNET, LIBC
+from ha_lab import expect
+from private_node import CLONE_NEWNET, LIBC, sh
 
 IPTABLES_LOCK = "/run/xtables.lock"
 PORT = b"\xa5\x5a"  # In the place of a port of a connection that is not made yet.
@@ -70,6 +71,23 @@ def traffic_unreadable(lab):
     node.stop_thread(node.process.pid)  # Its loop is its first thread.
     yield
     node.resume_thread()
+
+
+@case("SpokeAddErrors")
+def add_errors(lab):
+    """Pods come whose namespaces have an eth0 already; then one without."""
+    node = lab.checked_node
+    pods = [f"{node.name}-taken-{number}" for number in range(8)]
+    for pod in pods:
+        sh("ip", "netns", "add", pod)
+        sh("ip", "-n", pod, "link", "add", "eth0", "type", "veth", "peer", "name", "other")
+    added = [node.cni("ADD", pod)[0] for pod in pods]
+    expect(not any(added), "pods are attached in spite of the device that is there")
+    yield
+    for pod in pods:
+        node.cni("DEL", pod)
+        sh("ip", "netns", "delete", pod)
+    node.add()
 
 
 @case("SpokePublishedRulesMissing")

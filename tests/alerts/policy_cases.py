@@ -7,7 +7,7 @@ import threading
 
 from case import case
 from faults import Full
-from ha_lab import die_with_parent, sh
+from ha_lab import die_with_parent, eventually, sh
 
 OUTSIDE = "198.51.100.10"  # A host of the Internet.
 PORT = 8080
@@ -110,6 +110,21 @@ def traffic_leaks(lab):
 def pod_over_share(lab):
     """A pod begins thousands of connections, where it may have sixteen; then it is deleted."""
     return pod_that_runs(lab.policed_nodes[0], sys.executable, "-c", CONNECT)
+
+
+@case("SpokeShaperMissing")
+def shaper_missing(lab):
+    """The name of the device for the packets of limited pods is another device's second name; it is taken
+    from that."""
+    node = lab.policed_nodes[0]
+    node.add()
+    pod = f"{node.name}-pod-{node.made}"
+    eventually("its pods are limited", lambda: "spoke-in" in node.run("ip", "-o", "link"), 30)
+    node.run("ip", "link", "delete", "spoke-in")
+    node.run("ip", "link", "property", "add", "dev", "eth0", "altname", "spoke-in")
+    yield
+    node.run("ip", "link", "property", "del", "dev", "eth0", "altname", "spoke-in")
+    node.delete(pod)
 
 
 @case("SpokeBudgetSaturated")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from certificates import make_authority, sign
 from ha_lab import Lab, eventually, expect, run
 from private_node import sh
 
@@ -78,27 +79,12 @@ def clocks_apart(programs, directory):
         lab.await_standby(first, second)
 
 
-def sign(directory, name, extensions):
-    """A key and a certificate for it, good for a day, of the authority in the directory."""
-    stem = os.path.join(directory, name)
-    sh("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{stem}.key", "-out",
-       f"{stem}.csr", "-subj", f"/CN={name}")
-    with open(f"{stem}.ext", "w", encoding="utf-8") as file:
-        file.write(f"subjectAltName=DNS:{name}\nextendedKeyUsage={extensions}\n")
-    sh("openssl", "x509", "-req", "-in", f"{stem}.csr", "-CA", f"{directory}/ca.pem", "-CAkey",
-       f"{directory}/ca.key", "-CAcreateserial", "-days", "1", "-extfile", f"{stem}.ext", "-out",
-       f"{stem}.pem")
-    return {"ca": f"{directory}/ca.pem", "certificate": f"{stem}.pem", "key": f"{stem}.key"}
-
-
 def clocks_certificates(programs, directory):
     """A certificate is good by the time of day: of two nodes the one whose clock is two days ahead
     cannot connect, and says why; with a clock that is right it does."""
     with Lab(programs, directory, servers=1, members=1, agents=2) as lab:
         files = os.path.join(directory, "tls")
-        os.makedirs(files)
-        sh("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-keyout",
-           f"{files}/ca.key", "-out", f"{files}/ca.pem", "-subj", "/CN=ha")
+        make_authority(files)
         lab.servers[0].tls = sign(files, "spoke-ipam-server", "serverAuth")
         lab.start_etcd()
         lab.start_servers()

@@ -5,6 +5,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+import urllib.request
 
 from fleet import Server
 from harness import BIN, ROOT, Failure, wait_until
@@ -13,6 +16,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from private_node import enter_node, sh  # noqa: E402
 
 PEERS = "/usr/lib/cni"
+METRICS = "127.0.0.1:9465"  # The agent's default.
 AGENT = """\
 node_name: bench
 vm_id: bench-vm
@@ -23,6 +27,29 @@ health: off
 cni_socket: {socket}
 state_dir: {state}
 cooldown: {cooldown}
+"""
+# What a node does for its pods besides: classes of traffic, limits of bandwidth for all of them, and a
+# destination that is known by its name.
+POLICY = """\
+apiVersion: spoke/v1
+kind: ClusterNetwork
+metadata: {name: main}
+spec:
+  cluster: [10.32.0.0/11, 10.250.0.0/16, "fd10:250::/64"]
+  peerSpoke: [10.96.0.0/11]
+  platform: [169.254.169.254/32, 168.63.129.16/32]
+---
+apiVersion: spoke/v1
+kind: DestinationGroup
+metadata: {name: datasets}
+spec: {cidrs: [203.0.113.0/24], names: [datasets.example.com]}
+---
+apiVersion: spoke/v1
+kind: BandwidthLimit
+metadata: {name: internet}
+spec:
+  perPod: {ingress: 500Mbit, egress: 200Mbit}
+  perNode: {ingress: 5Gbit, egress: 2Gbit}
 """
 # Blocks, since a NIC has 256 configurations at most and some benchmarks want more addresses. Pods of
 # the namespace "dual" get an IPv6 address as well; those of "bench" get IPv4 alone.
@@ -55,9 +82,10 @@ def enter_namespaces():
 
 
 class Node:
-    """The agent of one node, with `addresses` attached to it, and its server."""
+    """The agent of one node, with `addresses` attached to it, and its server. With `busy` it does all that
+    agents do for pods, and is scraped every 15 s."""
 
-    def __init__(self, bench, addresses, cooldown="1s", dual=0):
+    def __init__(self, bench, addresses, cooldown="1s", dual=0, busy=False):
         self.bench = bench
         self.addresses = addresses
         self.pods = "/run/pods"
@@ -82,6 +110,31 @@ class Node:
                                  log="agent.log")
         wait_until("the addresses on the node", 60,
                    lambda: self.attached() >= addresses + dual, 0.1)
+        if busy:
+            self.make_busy()
+
+    def make_busy(self):
+        """Has the agent classify, limit and name traffic from now on, and scrapes it."""
+        policy = self.bench.path("policy.yaml")
+        with open(policy, "w", encoding="utf-8") as out:
+            out.write(POLICY)
+        self.server.ask("apply", "-f", policy)
+        wait_until("the policy in the kernel", 30, lambda: b"203.0.113.0" in self.scrape_rules(), 0.1)
+        threading.Thread(target=self.scrape_for_ever, daemon=True).start()
+
+    @staticmethod
+    def scrape_rules():
+        return subprocess.run(["nft", "list", "ruleset"], check=True, capture_output=True).stdout
+
+    def scrape_for_ever(self):
+        while self.agent.poll() is None:
+            with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=30) as answer:
+                answer.read()
+            time.sleep(15)
+
+    def wear(self):
+        """Gives each address to a pod and takes it back: from here on, all have been used a moment ago."""
+        self.measure("churn", networks="spoke", cycles=self.addresses + 64, parallel=16)
 
     def attached(self):
         if self.agent.poll() is not None:

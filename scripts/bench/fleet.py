@@ -75,7 +75,7 @@ class Server:
     where. `certificates`: a directory as make_certificates() makes it; without one there is no TLS."""
 
     def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE, most=250, *, store=None,
-                 certificates=None):
+                 certificates=None, pools=POOLS):
         settle_file_limit()
         self.bench = bench
         self.name = name
@@ -88,7 +88,7 @@ class Server:
         os.makedirs(directory, exist_ok=True)
         self.database = os.path.join(directory, "server.db")
         self.config = bench.path(f"{name}.yaml")
-        pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(POOLS))
+        pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(pools))
         with open(self.config, "w", encoding="utf-8") as out:
             out.write(CONFIG.format(port=self.port, admin=self.admin,
                                     pools=pools, addresses=addresses, most=most,

@@ -58,6 +58,10 @@ struct CommandLine {
     app.add_option("--agents", options.agents, "How many")
         ->check(CLI::Range(1, 100'000))
         ->capture_default_str();
+    app.add_option("--first", options.first,
+                   "The number of the first node, where several swarms are agents of one cluster")
+        ->check(CLI::Range(0, 99'999))
+        ->capture_default_str();
     app.add_option("--addresses", options.target.addresses, "How many each waits for")
         ->capture_default_str();
     app.add_option("--spread", spread_s,

@@ -1,0 +1,106 @@
+"""18,000 agents hold 1,000,000 addresses: until all are acknowledged, after `kill -9` until the server
+serves again, and what an operation costs with so many addresses over what it costs with 202,500.
+
+The agents live in two processes, since one may have 20,000 files open here.
+"""
+
+import json
+import os
+import subprocess
+
+from fleet import Server, Swarm, count_lost
+from harness import BIN, Failure, cpu_seconds, main, median, memory_kib, spread
+
+AGENTS = 18_000
+ADDRESSES_A_NODE = 56
+GENERATORS = 2
+POOLS = ("10.16.0.0/12",)
+SIZES = (202_500, 1_000_000)
+
+
+def start_swarms(bench, server, agents, in_use):
+    """The generators, begun at once; each has its own part of the nodes."""
+    part = agents // GENERATORS
+    return [Swarm(bench, server, "recover", agents=part, first=i * part, addresses=ADDRESSES_A_NODE,
+                  assign=in_use // GENERATORS, coalesce=True, deadline=600, agent_timeout=120)
+            for i in range(GENERATORS)]
+
+
+def crash(bench, server, swarms):
+    """Kills the server and starts it anew; seconds until it serves, and until all agents are synced,
+    and how much of what was acknowledged it or its agents do not know."""
+    server.kill()
+    copy = server.copy_store("copy")
+    files = []
+    for number, swarm in enumerate(swarms):
+        swarm.tell("killed")
+        files.append(bench.path(f"holdings{number}"))
+        swarm.tell(f"holdings {files[-1]}")
+        swarm.event("written")
+    serving = server.start()
+    for swarm in swarms:
+        swarm.tell("wait")
+    synced = [swarm.event("synced") for swarm in swarms]
+    resync = max(each["synced_unix"] for each in synced) - server.executed
+    lost = sum(each["violations"] for each in synced)
+    copy.start()
+    listed = copy.ask("ip", "list")
+    lost += sum(count_lost(each, listed) for each in files)
+    copy.stop()
+    return serving, resync, lost
+
+
+def growth(bench):
+    """Microseconds of CPU of an operation with each of the sizes."""
+    sizes = (2_000, 8_000) if bench.quick else SIZES
+    done = subprocess.run(
+        [os.path.join(BIN, "spoke-scale"), "--directory", bench.directory, "--addresses",
+         ",".join(map(str, sizes)), "--rounds", "2" if bench.quick else "7",
+         "--operations", "1000" if bench.quick else "20000"],
+        check=False, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise Failure(f"spoke-scale ended with code {done.returncode}")
+    return [(size["cpu_us"], size["wall_us"]) for size in json.loads(done.stdout)["sizes"]]
+
+
+def run(bench):
+    agents = 400 if bench.quick else AGENTS
+    in_use = agents * 10
+    want = agents * ADDRESSES_A_NODE
+    server = Server(bench, addresses=ADDRESSES_A_NODE, pools=POOLS)
+    server.start()
+    swarms = start_swarms(bench, server, agents, in_use)
+    for swarm in swarms:
+        swarm.event("ready")
+    peak = memory_kib(server.pid, "VmHWM") / 1024
+    cpu = cpu_seconds(server.pid)
+    status = server.ask("status")
+    if status["addresses_attached"] != want:
+        raise Failure(f"{status['addresses_attached']} addresses are attached, not {want}")
+    serving, resync, lost = crash(bench, server, swarms)
+    results = [swarm.result() for swarm in swarms]
+    server.stop()
+    small, large = growth(bench)
+    grown = [median(after) / median(before) for before, after in zip(small, large)]
+
+    storm = max(result["seconds"] for result in results)
+    bench.figures = {"storm_s": storm, "recover_s": serving, "growth": max(grown),
+                     "growth_cpu": grown[0], "growth_wall": grown[1], "resync_s": resync,
+                     "lost": lost, "timeouts": sum(result["timeouts"] for result in results),
+                     "p99_s": max(result["p99_s"] for result in results), "rss_mib": peak,
+                     "server_cpu_s": cpu}
+    bench.row(f"{agents} agents x {ADDRESSES_A_NODE}: all acknowledged, s", f"{storm:.2f}", "<= 60",
+              f"an agent's p99 {bench.figures['p99_s']:.2f}; CPU of the server {cpu:.1f} s, "
+              f"{in_use} assignments included")
+    bench.row("exec to serving after kill -9, s", f"{serving:.2f}", "<= 5")
+    bench.row("exec to all agents synced, s", f"{resync:.2f}")
+    bench.row("acknowledged, and lost", lost, "0")
+    bench.row("server's peak memory, MiB", f"{peak:.0f}")
+    bench.row("cost of an operation, over that with 202,500", f"{max(grown):.2f}", "<= 1.3",
+              f"CPU {grown[0]:.2f}, spread {spread(large[0]):.2f}; wall {grown[1]:.2f}")
+    bench.context.update(n=1, agents=agents, addresses=want, in_use=in_use, tls=False,
+                         generator=f"{GENERATORS} processes, 1 connection an agent")
+
+
+if __name__ == "__main__":
+    main("ipam_giant", run)

@@ -62,7 +62,11 @@ bool Shaping::Concerns(const TrafficPod& pod) const {
 absl::Status Shaping::Attach(const TrafficPod& pod) {
   pods_.insert_or_assign(pod.host_link, pod);
   if (!started_ || !Concerns(pod)) return absl::OkStatus();
-  PutInForce();
+  if (pod.internet == cni::InternetOptions{} && pod.bandwidth.egress_rate.is_zero()) {
+    put_at_ = std::min(put_at_, edges_.clock.Now() + kSoon);
+    return absl::OkStatus();
+  }
+  PutPods();
   if (in_kernel_ || pod.bandwidth.egress_rate.is_zero()) return absl::OkStatus();
   return absl::UnavailableError("the limit of what the pod sends is not in force: " + missing_);
 }
@@ -70,8 +74,9 @@ absl::Status Shaping::Attach(const TrafficPod& pod) {
 absl::Status Shaping::Detach(const std::string& host_link) {
   const auto found = pods_.find(host_link);
   if (found == pods_.end()) return absl::OkStatus();
-  // Nothing passes by the link any more, so its classes may stay until the next look.
-  if (Concerns(found->second)) next_look_ = std::min(next_look_, edges_.clock.Now());
+  // Nothing passes by the link any more, so its classes may stay until the next look, which reads
+  // first what they have counted.
+  unread_ = unread_ || Concerns(found->second);
   pods_.erase(found);
   return absl::OkStatus();
 }
@@ -128,6 +133,7 @@ std::vector<std::pair<std::string, std::string>> Shaping::TeamsHere() const {
 
 void Shaping::PutInForce() {
   const absl::Time now = edges_.clock.Now();
+  put_at_ = absl::InfiniteFuture();
   grants_ = holder_.At(edges_.monotonic(), rules_.budgets(), TeamsHere());
   std::vector<TrafficPod> pods;
   pods.reserve(pods_.size());
@@ -175,7 +181,11 @@ void Shaping::OnRefusal(const absl::Status& status) {
   edges_.log.Warn("shaping_refused", {{"error", status}, {"flows", plan_.tables.flows.size()}});
 }
 
+// What pods that have gone had counted would go with their classes.
+void Shaping::PutPods() { unread_ ? Look() : PutInForce(); }
+
 void Shaping::Look() {
+  unread_ = false;
   const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
   next_look_ = edges_.clock.Now() + (looks_at_growth_ > 0 ? kSecondLook : kLook);
   if (in_kernel_) {
@@ -249,14 +259,18 @@ void Shaping::Tick() {
   // A clock that was put back must not silence it.
   if (next_look_ != absl::InfiniteFuture()) next_look_ = std::min(next_look_, now + kRetry);
   if (next_repair_ != absl::InfiniteFuture()) next_repair_ = std::min(next_repair_, now + kRepair);
+  if (put_at_ != absl::InfiniteFuture()) put_at_ = std::min(put_at_, now + kSoon);
   if (now >= next_repair_) Repair();
   if (now >= next_look_) Look();
+  if (now >= put_at_) PutPods();
   if (report_soon_) next_report_ = std::min(next_report_, last_report_ + kEarliest);
   if (next_report_ != absl::InfiniteFuture()) next_report_ = std::min(next_report_, now + kRetry);
   if (now >= next_report_) Report();
 }
 
-absl::Time Shaping::NextWake() const { return std::min({next_look_, next_repair_, next_report_}); }
+absl::Time Shaping::NextWake() const {
+  return std::min({put_at_, next_look_, next_repair_, next_report_});
+}
 
 ShapingState Shaping::state() const {
   ShapingState state{.missing = missing_,

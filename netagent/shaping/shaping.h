@@ -71,10 +71,13 @@ class Shaping : public PodTraffic {
 
   // Takes all pods that there are, at the start. Before that nothing is put into the kernel.
   void Start(const std::vector<TrafficPod>& pods);
-  // Attaches a pod: its flows are shaped when this returns, as far as the kernel takes it. One with
-  // the same host link is replaced. What policy and annotations say of the Internet never fails an
-  // ADD; a limit of all that the pod sends does, since it was asked for with the ADD. Errors:
-  // kUnavailable (that limit is not in force, and why).
+  // Attaches a pod. One with options of its own is shaped when this returns, as far as the kernel
+  // takes it; one that only policy limits kSoon after, with all others that came meanwhile: its
+  // containers have yet to be made, and a plan goes through all pods of the node, which so many
+  // ADDs at once would wait for in turn. One with the same host link is replaced. What policy and
+  // annotations say of the Internet never fails an ADD; a limit of all that the pod sends does,
+  // since it was asked for with the ADD. Errors: kUnavailable (that limit is not in force, and
+  // why).
   absl::Status Attach(const TrafficPod& pod) override;
   // Detaches the pod, whose link is down already; always OK.
   absl::Status Detach(const std::string& host_link) override;
@@ -93,6 +96,7 @@ class Shaping : public PodTraffic {
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
+  static constexpr absl::Duration kSoon = absl::Milliseconds(20);
   // The time from a grant's growth to the first look.
   static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
   // The time from the first look to the second.
@@ -116,6 +120,8 @@ class Shaping : public PodTraffic {
   std::vector<std::pair<std::string, std::string>> TeamsHere() const;
   // Makes the kernel as everything together says now.
   void PutInForce();
+  // Does the same for pods that have come.
+  void PutPods();
   void OnRefusal(const absl::Status& status);
   void Look();
   void Report();
@@ -138,10 +144,12 @@ class Shaping : public PodTraffic {
   // have left something, or the kernel has refused some of it.
   std::optional<ShapingTables> in_kernel_;
   bool started_ = false;
+  bool unread_ = false;  // Pods have gone since the last look.
   std::string missing_;
   uint64_t repaired_ = 0;
   uint64_t sequence_ = 0;  // The number of the last report in this stream.
   bool streaming_ = false;
+  absl::Time put_at_ = absl::InfiniteFuture();    // When a pod that came is to be shaped.
   absl::Time kept_until_ = absl::InfinitePast();  // The queues stay until then.
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time next_repair_ = absl::InfiniteFuture();

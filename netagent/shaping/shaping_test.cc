@@ -164,11 +164,45 @@ TEST_F(ShapingTest, PodsThatNothingLimitsMakeNoWork) {
   EXPECT_EQ(shaping_->NextWake(), absl::InfiniteFuture());
 }
 
-TEST_F(ShapingTest, APodIsShapedWhenItsAttachReturns) {
+TEST_F(ShapingTest, PodsThatAPolicyLimitsAreShapedTogetherAMomentAfterTheirAttach) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({});
+  const size_t applied = shaper_.applied();
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_TRUE(shaping_->Attach(Pod(kLink + i)).ok());
+  EXPECT_EQ(shaper_.applied(), applied);
+  EXPECT_EQ(shaping_->NextWake(), clock_.Now() + Shaping::kSoon);
+  clock_.Advance(Shaping::kSoon);
+  shaping_->Tick();
+  EXPECT_EQ(shaper_.applied(), applied + 1);
+  EXPECT_EQ(shaper_.tables().flows.size(), 32U);
+  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, WhatAPodHasCountedIsReadBeforeTheNextOneTakesItsClassesAway) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  shaping_->Start({Pod()});
+  Run(absl::Seconds(1));
+  ASSERT_FALSE(shaper_.tables().flows.empty());
+  const ShapedFlow flow = shaper_.tables().flows.front();
+  shaper_.Count(
+      ShapeClassReading{.direction = flow.direction, .id = flow.class_id, .dropped_packets = 5});
+  ASSERT_TRUE(shaping_->Detach(Pod().host_link).ok());
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1)).ok());
+  clock_.Advance(Shaping::kSoon);
+  shaping_->Tick();
+  ASSERT_EQ(shaper_.tables().flows.front().host_index, kLink + 1);
+  const auto totals = shaping_->state().totals;
+  EXPECT_EQ(totals.at({"", flow.direction}).dropped_packets, 5U);
+}
+
+TEST_F(ShapingTest, APodThatGoesBeforeItIsShapedLeavesNothing) {
   ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
   shaping_->Start({});
   EXPECT_TRUE(shaping_->Attach(Pod()).ok());
-  EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+  ASSERT_TRUE(shaping_->Detach(Pod().host_link).ok());
+  Run(absl::Seconds(2));
+  EXPECT_TRUE(shaper_.tables().flows.empty());
+  EXPECT_EQ(shaping_->NextWake(), clock_.Now() + Shaping::kRepair - absl::Seconds(2));
 }
 
 TEST_F(ShapingTest, APodsOwnOptionsNeedNoLimit) {

@@ -15,7 +15,7 @@ usage: scripts/bench.sh NAME|all [--quick]
   azure_coldstart  7,500 instances get 27 addresses each from a simulated Azure
   azure_calls   calls to Azure for each pod that comes and goes
   ipam_scale    the cost of an operation with 20,000, 200,000 and 2,000,000 addresses
-  ipam_giant    18,000 agents with 1,000,000 addresses: they connect, and the server is killed
+  ipam_giant    1,000,000 addresses on up to 18,000 nodes: agents connect, and the server is killed
   ipam_stalls   the longest turn of the server's loop with 202,500 addresses, whatever is wanted of it
   nodes         7,500 nodes join at once: until the last is lifted, and what is written to the Kubernetes API
   conntrack_pass  deleting the connections of released addresses from a table of 100,000

@@ -20,7 +20,7 @@ std::string_view NameOf(AddOutcome outcome) {
 
 void DurationCounts::Add(absl::Duration took) {
   const double seconds = absl::ToDoubleSeconds(took);
-  const auto bucket = std::lower_bound(kBuckets.begin(), kBuckets.end(), seconds);
+  const auto* const bucket = std::lower_bound(kBuckets.begin(), kBuckets.end(), seconds);
   ++counts[static_cast<size_t>(bucket - kBuckets.begin())];
   sum += took;
 }

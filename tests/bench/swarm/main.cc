@@ -73,16 +73,7 @@ struct CommandLine {
     app.add_option("--agent-timeout", agent_timeout_s, "Seconds after which an agent has timed out")
         ->capture_default_str();
     app.add_option("--deadline", deadline_s, "Seconds each step may take")->capture_default_str();
-    app.add_option("--budget-refresh", budget_refresh_s,
-                   "How often each reports what it uses of the policy's budgets; 0: never")
-        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 0.001}, {"s", 1}}))
-        ->type_name("DURATION")
-        ->capture_default_str();
-    app.add_option("--dead-nic", options.dead_nic.node,
-                   "The number of a node that no probe reaches")
-        ->type_name("NODE");
-    app.add_option("--dead-nic-after", dead_nic_after_s, "From so many seconds on")
-        ->capture_default_str();
+    AddBehaviour();
     app.add_option("--ca", options.target.tls.ca, "PEM file; {} stands for the node's name")
         ->type_name("FILE");
     app.add_option("--certificate", options.target.tls.certificate, "As --ca")->type_name("FILE");
@@ -142,6 +133,19 @@ struct CommandLine {
   }
 
  private:
+  void AddBehaviour() {
+    app.add_option("--budget-refresh", budget_refresh_s,
+                   "How often each reports what it uses of the policy's budgets; 0: never")
+        ->transform(CLI::AsNumberWithUnit(std::map<std::string, double>{{"ms", 0.001}, {"s", 1}}))
+        ->type_name("DURATION")
+        ->capture_default_str();
+    app.add_option("--dead-nic", options.dead_nic.node,
+                   "The number of a node that no probe reaches")
+        ->type_name("NODE");
+    app.add_option("--dead-nic-after", dead_nic_after_s, "From so many seconds on")
+        ->capture_default_str();
+  }
+
   CLI::App& AddMode(const std::string& name, const std::string& about,
                     absl::StatusOr<Json> (*function)(Swarm&, const Plan&)) {
     CLI::App& command = *app.add_subcommand(name, about);

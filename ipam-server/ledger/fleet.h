@@ -86,7 +86,8 @@ struct Fleet {
   std::set<NodeKey> proved;             // Nodes whose certificates name the instance.
   std::set<NodeKey> conflicts_refused;  // Nodes that reported more conflicts than are believed.
   std::map<std::string, std::set<ip::Address>> refused_claims;  // Keyed by node; in quarantine.
-  std::set<ip::Prefix> judged;  // Allowed by the breaker, asked for, and not answered.
+  // Asked for, and not answered; and when the breaker let it go.
+  std::map<ip::Prefix, absl::Time> judged;
   std::map<ip::Address, OffNic> off_nic;
   std::set<NodeKey> missing;      // Nodes that the last listing lacks.
   std::set<NodeKey> forgettable;  // Nodes that hold nothing and wait for cooldowns only.

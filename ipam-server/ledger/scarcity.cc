@@ -34,7 +34,7 @@ bool IsServable(const Fleet& fleet, const NodeRecord& record, const GroupState& 
 }
 
 // Returns how many addresses of each pool are free, or will be without anybody's doing.
-std::vector<uint64_t> SupplyOf(const Fleet& fleet) {
+std::vector<uint64_t> SupplyOf(const Fleet& fleet, absl::Time now) {
   const PoolSet& pools = fleet.ledger.pools();
   const Promises promises = AllPromises(fleet);
   std::vector<uint64_t> supply(pools.size());
@@ -43,7 +43,8 @@ std::vector<uint64_t> SupplyOf(const Fleet& fleet) {
     const uint64_t coming = pools[i].free() + pools[i].pool.cooldown() + pools[i].counts.detaching;
     supply[i] = coming - std::min(coming, promised);
   }
-  for (const ip::Prefix& asked : fleet.judged) {
+  for (const auto& [asked, at] : fleet.judged) {
+    if (now - at >= kAnswerTime) continue;
     const PoolEntry* const pool = pools.Offering(asked.base());
     if (pool != nullptr) supply[static_cast<size_t>(pool - &*pools.begin())] += asked.size();
   }
@@ -73,7 +74,7 @@ void Scarcity::Subtract(size_t pool, uint64_t addresses) {
   std::erase_if(missing, [](const auto& entry) { return entry.second == 0; });
 }
 
-Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes) {
+Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes, absl::Time now) {
   Scarcity scarcity;
   if (fleet.hold.active) return scarcity;
   const size_t most = std::min(nodes, fleet.demands.size());
@@ -93,7 +94,7 @@ Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes) {
     if (servable) scarcity.servable.push_back(it->first);
   }
   if (scarcity.missing.empty()) return scarcity;
-  const std::vector<uint64_t> supply = SupplyOf(fleet);
+  const std::vector<uint64_t> supply = SupplyOf(fleet, now);
   for (size_t pool = 0; pool < supply.size(); ++pool) scarcity.Subtract(pool, supply[pool]);
   return scarcity;
 }

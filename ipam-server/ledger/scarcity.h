@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/node_record.h"
 
@@ -32,6 +33,9 @@ struct Scarcity {
 //
 // Only what pods wait for counts; that a node has fewer spare addresses than it should is no reason
 // to take any from another.
-Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes);
+// What an agent was asked for is on its way for kAnswerTime only: one that does not answer must not
+// keep others from being asked.
+inline constexpr absl::Duration kAnswerTime = absl::Seconds(10);
+Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes, absl::Time now);
 
 }  // namespace spoke::ipam

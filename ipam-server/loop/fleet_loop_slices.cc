@@ -96,7 +96,7 @@ void FleetLoop::ReviewSome(Batch& batch) {
   last_tick_ = batch.now;
   batch.effects.Merge(Expire(state_.fleet, batch.now));
 
-  Scarcity scarcity = ScarcityOf(state_.fleet, waiting_looked_, kWaitingPerTurn);
+  Scarcity scarcity = ScarcityOf(state_.fleet, waiting_looked_, kWaitingPerTurn, batch.now);
   waiting_looked_ = scarcity.last;
   batch.effects.plan.insert(scarcity.servable.begin(), scarcity.servable.end());
 

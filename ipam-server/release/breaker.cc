@@ -100,6 +100,10 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::Judge(uint64_t total_attached, u
   return {.allowed = true};
 }
 
+bool MassReleaseBreaker::Counts(absl::Time judged, absl::Time now) const {
+  return now - SliceEnd(judged, policy_.window) < policy_.window;
+}
+
 void MassReleaseBreaker::GiveBack(uint64_t count) {
   if (state_.pardon) {
     const uint64_t undrawn = std::min(count, state_.pardon->drawn);

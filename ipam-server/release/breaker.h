@@ -87,7 +87,11 @@ class MassReleaseBreaker {
   // nothing is allowed, and the reason stays that of the freeze.
   Verdict Judge(uint64_t total_attached, uint64_t would_free, absl::Time now);
 
-  // Notes that `count` of those that Judge() allowed were not freed after all: the agent denied.
+  // Returns whether what Judge() allowed at `judged` still counts.
+  bool Counts(absl::Time judged, absl::Time now) const;
+
+  // Notes that `count` of those that Judge() allowed, and that still count, were not freed after
+  // all: the agent denied.
   // They go back to the pardon first, so that a pass that was let go makes no room for others.
   void GiveBack(uint64_t count);
 

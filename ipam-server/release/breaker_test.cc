@@ -63,6 +63,16 @@ TEST(MassReleaseBreaker, AShareOfOneTurnsItOff) {
   EXPECT_TRUE(breaker.SourceShrank("the list", 100, 0, kNow).allowed);
 }
 
+TEST(MassReleaseBreaker, WhatWasLetGoCountsForAsLongAsItTakesFromTheRoom) {
+  MassReleaseBreaker breaker(kPolicy);
+  ASSERT_TRUE(breaker.Judge(1000, 10, kNow).allowed);
+  const uint64_t room = breaker.Headroom(1000, kNow + 2 * kPolicy.window);
+  for (absl::Duration passed; passed < 2 * kPolicy.window; passed += absl::Seconds(1)) {
+    EXPECT_EQ(breaker.Counts(kNow, kNow + passed), breaker.Headroom(1000, kNow + passed) < room)
+        << passed;
+  }
+}
+
 TEST(MassReleaseBreaker, NothingIsAllowedUntilAnOperatorUnfreezes) {
   MassReleaseBreaker breaker(kPolicy);
   EXPECT_EQ(breaker.Unfreeze(kNow), std::nullopt);

@@ -229,34 +229,34 @@ Fleet WithIdleSurplus(const BreakerPolicy& breaker = {}) {
 TEST(FleetScarcity, WhatPodsWaitForIsAskedOfNodesWithASurplusAtOnce) {
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);  // Three are free.
-  Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8, kNow);
   EXPECT_THAT(scarcity.missing, ElementsAre(Pair(ElementsAre(0U), 5U)));
   EXPECT_THAT(scarcity.servable, IsEmpty());
   EXPECT_THAT(ReviewNode(fleet, kNode2, {}, kNow).reclaim, IsEmpty()) << "it is idle for no time";
   const Effects asked = ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
   EXPECT_EQ(asked.reclaim.at(kNode2).size(), 5U);
   EXPECT_THAT(scarcity.missing, IsEmpty());
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty()) << "they are on their way";
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).missing, IsEmpty()) << "they are on their way";
 
   OnReclaimAnswer(fleet, kNode2, {.agreed = asked.reclaim.at(kNode2)}, kNow);
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty()) << "they are being detached";
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).missing, IsEmpty()) << "they are being detached";
   Attach(fleet, kNode2);
-  scarcity = ScarcityOf(fleet, {}, 8);
+  scarcity = ScarcityOf(fleet, {}, 8, kNow);
   EXPECT_THAT(scarcity.missing, IsEmpty()) << "they are in cooldown";
   EXPECT_THAT(scarcity.servable, IsEmpty());
   const absl::Time later = kNow + absl::Seconds(30);
   Expire(fleet, later);
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).servable, ElementsAre(kNode1));
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, later).servable, ElementsAre(kNode1));
   PlanNode(fleet, kNode1, later);
   EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).attaching, 8U);
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).servable, IsEmpty());
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).servable, IsEmpty());
   CheckInvariants(fleet.ledger);
 }
 
 TEST(FleetScarcity, WhatNodesNeedTheyKeepWhoeverWaits) {
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 60}}}, kNow);
-  Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8, kNow);
   EXPECT_EQ(scarcity.Of({0}), 57U);
   EXPECT_EQ(ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow).reclaim.at(kNode2).size(), 16U)
       << "20 without the least it should have";
@@ -267,7 +267,7 @@ TEST(FleetScarcity, ASpareAddressIsNothingThatAPodWaitsFor) {
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 3}}}, kNow);
   EXPECT_EQ(TargetOf(fleet), 8U);
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).missing, IsEmpty());
 }
 
 TEST(FleetScarcity, NothingIsMissingWhereNothingMayBeGiven) {
@@ -275,35 +275,45 @@ TEST(FleetScarcity, NothingIsMissingWhereNothingMayBeGiven) {
     Fleet fleet = WithIdleSurplus();
     OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
     ASSERT_TRUE(SetMode(fleet, "node1", mode, kNow).ok());
-    EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+    EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).missing, IsEmpty());
   }
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
   fleet.hold.active = true;
-  EXPECT_THAT(ScarcityOf(fleet, {}, 8).missing, IsEmpty());
+  EXPECT_THAT(ScarcityOf(fleet, {}, 8, kNow).missing, IsEmpty());
 }
 
 TEST(FleetScarcity, ItNeverAsksForSoMuchThatReleasesWouldFreeze) {
   Fleet fleet = WithIdleSurplus({.share = 0.05, .floor = 3});
   OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
   for (int i = 0; i < 5; ++i) {
-    Scarcity scarcity = ScarcityOf(fleet, {}, 8);
+    Scarcity scarcity = ScarcityOf(fleet, {}, 8, kNow);
     ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
   }
   EXPECT_EQ(fleet.judged.size(), 3U);
   EXPECT_FALSE(fleet.breaker.frozen());
 }
 
+TEST(FleetScarcity, AnAgentThatDoesNotAnswerKeepsNobodyElseFromBeingAsked) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8, kNow);
+  ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
+  const absl::Time later = kNow + kAnswerTime;
+  EXPECT_EQ(ScarcityOf(fleet, {}, 8, later - absl::Seconds(1)).Of({0}), 0U);
+  EXPECT_EQ(ScarcityOf(fleet, {}, 8, later).Of({0}), 5U);
+}
+
 TEST(FleetScarcity, NodesWherePodsWaitAreLookedAtInTurn) {
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
   OnDemand(fleet, kNode2, {.waiting = {{"web", 30}}}, kNow);
-  Scarcity scarcity = ScarcityOf(fleet, {}, 1);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 1, kNow);
   EXPECT_EQ(scarcity.last, kNode1);
-  scarcity = ScarcityOf(fleet, scarcity.last, 1);
+  scarcity = ScarcityOf(fleet, scarcity.last, 1, kNow);
   EXPECT_EQ(scarcity.last, kNode2);
   EXPECT_EQ(scarcity.Of({0}), 10U);
-  EXPECT_EQ(ScarcityOf(fleet, scarcity.last, 1).last, kNode1);
+  EXPECT_EQ(ScarcityOf(fleet, scarcity.last, 1, kNow).last, kNode1);
 }
 
 }  // namespace

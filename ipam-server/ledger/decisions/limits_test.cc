@@ -155,6 +155,22 @@ TEST(FleetLimits, AnAgentThatIsAwayIsAskedForNothingAndFreezesNothing) {
   EXPECT_FALSE(ReviewNode(fleet, kNode1, {.connected = false}, asked).breaker);
 }
 
+TEST(FleetLimits, WhatIsAnsweredMuchLaterIsJudgedAnewAndGivesNothingBack) {
+  Fleet fleet = WithIdleNode();
+  const absl::Time asked = kNow + absl::Minutes(5);
+  const absl::Duration window = fleet.policy.breaker.window;
+  const absl::Time later = asked + 2 * window;
+  ASSERT_FALSE(ReviewNode(fleet, kNode1, {}, asked).reclaim.empty());
+  EXPECT_FALSE(ReviewNode(fleet, kNode1, {}, asked + window - absl::Seconds(1)).breaker)
+      << "it still counts";
+  const uint64_t room = fleet.breaker.Headroom(24, later);
+  ASSERT_FALSE(ReviewNode(fleet, kNode1, {}, later).reclaim.empty());
+  EXPECT_EQ(fleet.breaker.Headroom(24, later), room - 16) << "it may go now, and counts now";
+  const absl::Time much_later = later + 2 * window;
+  EXPECT_FALSE(ReviewNode(fleet, kNode1, {.connected = false}, much_later).breaker)
+      << "others have gone meanwhile, and these stay counted";
+}
+
 TEST(FleetLimits, WhatAnAgentGivesUpAndAssignsAllTheSameHasNotGone) {
   Fleet fleet = WithIdleNode();
   const absl::Time asked = kNow + absl::Minutes(5);

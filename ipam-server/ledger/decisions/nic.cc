@@ -52,7 +52,7 @@ void MissFromNic(Fleet& fleet, const NodeRecord& record, const Configuration& co
     return;
   }
   seen->second.asked_until = now + fleet.policy.release.denial_backoff;
-  fleet.judged.insert(configuration.range);
+  fleet.judged.insert_or_assign(configuration.range, now);
   effects.reclaim[record.key].push_back(configuration.range);
 }
 

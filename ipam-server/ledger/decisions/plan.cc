@@ -110,7 +110,7 @@ Surplus SurplusOf(const Fleet& fleet, const NodeRecord& record, const Review& re
     for (const size_t index : PlanRelease(fleet.policy.release, group.holdings, now)) {
       const ip::Prefix& range = group.ranges[index];
       out.ranges.push_back(range);
-      if (fleet.judged.contains(range)) continue;  // It is on its way.
+      if (IsJudged(fleet, range, now)) continue;
       out.unjudged += range.size();
       if (scarcity != nullptr) scarcity->Subtract(group.pools[index], range.size());
     }
@@ -137,21 +137,21 @@ void Shrink(Fleet& fleet, NodeRecord& record, const Review& review, Effects& eff
     return;
   }
   // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
-  // What was asked for before, and is not answered, was judged then.
+  // What was asked for a moment before, and is not answered, was judged then.
   if (!draining) {
     if (surplus.unjudged > 0 && !MayFree(fleet, surplus.unjudged, record.key, effects, now)) return;
-    fleet.judged.insert(surplus.ranges.begin(), surplus.ranges.end());
+    for (const ip::Prefix& range : surplus.ranges) {
+      if (!IsJudged(fleet, range, now)) fleet.judged.insert_or_assign(range, now);
+    }
   }
   effects.reclaim.emplace(record.key, std::move(surplus.ranges));
 }
 
 // The agent went without an answer: what it was asked for has not gone.
-void TakeBackUnanswered(Fleet& fleet, const NodeRecord& record, Effects& effects) {
+void TakeBackUnanswered(Fleet& fleet, const NodeRecord& record, Effects& effects, absl::Time now) {
   if (fleet.judged.empty()) return;
   for (const auto& [base, configuration] : record.configurations) {
-    if (fleet.judged.erase(configuration.range) == 0) continue;
-    fleet.breaker.GiveBack(configuration.range.size());
-    effects.breaker = true;
+    TakeBack(fleet, configuration.range, effects, now);
   }
 }
 
@@ -178,7 +178,7 @@ Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl:
     return effects;
   }
   NodeRecord& record = *node;
-  if (!review.connected) TakeBackUnanswered(fleet, record, effects);
+  if (!review.connected) TakeBackUnanswered(fleet, record, effects, now);
   Shrink(fleet, record, review, effects, now);
   if (review.connected) AskForWithheld(fleet, record, effects, now);
   const bool suspect =
@@ -199,6 +199,19 @@ bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& ef
     effects.findings.push_back({Finding::Kind::kFrozen, node, ip::Address(), verdict.reason});
   }
   return verdict.allowed;
+}
+
+bool IsJudged(const Fleet& fleet, const ip::Prefix& range, absl::Time now) {
+  const auto judged = fleet.judged.find(range);
+  return judged != fleet.judged.end() && fleet.breaker.Counts(judged->second, now);
+}
+
+void TakeBack(Fleet& fleet, const ip::Prefix& range, Effects& effects, absl::Time now) {
+  const bool counts = IsJudged(fleet, range, now);
+  fleet.judged.erase(range);
+  if (!counts) return;
+  fleet.breaker.GiveBack(range.size());
+  effects.breaker = true;
 }
 
 }  // namespace spoke::ipam

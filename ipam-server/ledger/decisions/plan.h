@@ -8,6 +8,7 @@
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/node_record.h"
 #include "ipam-server/ledger/scarcity.h"
+#include "lib/ip/prefix.h"
 
 namespace spoke::ipam {
 
@@ -33,5 +34,10 @@ Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl:
 // of which they are, for the finding.
 bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& effects,
              absl::Time now);
+// Returns whether the breaker has let the range go, and that still counts: it is not asked again.
+// An agent that answers later than that frees something that is to be judged anew.
+bool IsJudged(const Fleet& fleet, const ip::Prefix& range, absl::Time now);
+// Notes that the range has not gone, though the breaker had let it go.
+void TakeBack(Fleet& fleet, const ip::Prefix& range, Effects& effects, absl::Time now);
 
 }  // namespace spoke::ipam

@@ -1,5 +1,7 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 
+#include "ipam-server/ledger/decisions/plan.h"
+
 namespace spoke::ipam {
 
 Effects OnReclaimAnswer(Fleet& fleet, const NodeKey& key, const node_api::ReclaimAnswer& answer,
@@ -12,18 +14,12 @@ Effects OnReclaimAnswer(Fleet& fleet, const NodeKey& key, const node_api::Reclai
     const auto it = record.configurations.find(range.base());
     return it == record.configurations.end() || it->second.range != range ? nullptr : &it->second;
   };
-  // Nothing of it goes, whatever the breaker had let go.
-  const auto stays = [&](const ip::Prefix& range) {
-    if (fleet.judged.erase(range) == 0) return;
-    fleet.breaker.GiveBack(range.size());
-    effects.breaker = true;
-  };
   for (const ip::Prefix& range : answer.agreed) {
     Configuration* configuration = find(range);
     if (configuration == nullptr) continue;
     // What it assigns according to its own reports it cannot have given up.
     if (!configuration->IsAvailable()) {
-      stays(range);
+      TakeBack(fleet, range, effects, now);
       continue;
     }
     const auto next = Next(configuration->state, AddressEvent::kAgentAgreed);
@@ -39,7 +35,7 @@ Effects OnReclaimAnswer(Fleet& fleet, const NodeKey& key, const node_api::Reclai
     if (configuration == nullptr) continue;
     configuration->denied_until = now + fleet.policy.release.denial_backoff;
     effects.changed.insert(key);
-    stays(range);
+    TakeBack(fleet, range, effects, now);
   }
   return effects;
 }

@@ -17,8 +17,9 @@ class PodTraffic {
   // the message says what is waited for).
   virtual absl::Status Ready() const = 0;
 
-  // Shapes the pod's traffic, or counts it and puts its policy in force, before this returns. What
-  // it sent before was dropped. A pod with the same host link is replaced; one that has gone and
+  // Counts the pod's traffic and puts its policy in force before this returns; what it sent before
+  // was dropped. Or shapes it: what the pod asks for itself before this returns, what only policy
+  // limits a moment later. A pod with the same host link is replaced; one that has gone and
   // whose address this is has its counts settled first. Errors: kUnavailable (try again),
   // kResourceExhausted, kInternal; nothing has changed then.
   virtual absl::Status Attach(const TrafficPod& pod) = 0;

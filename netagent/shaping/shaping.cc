@@ -66,7 +66,7 @@ absl::Status Shaping::Attach(const TrafficPod& pod) {
     put_at_ = std::min(put_at_, edges_.clock.Now() + kSoon);
     return absl::OkStatus();
   }
-  PutPods();
+  PutInForce();
   if (in_kernel_ || pod.bandwidth.egress_rate.is_zero()) return absl::OkStatus();
   return absl::UnavailableError("the limit of what the pod sends is not in force: " + missing_);
 }
@@ -74,8 +74,7 @@ absl::Status Shaping::Attach(const TrafficPod& pod) {
 absl::Status Shaping::Detach(const std::string& host_link) {
   const auto found = pods_.find(host_link);
   if (found == pods_.end()) return absl::OkStatus();
-  // Nothing passes by the link any more, so its classes may stay until the next look, which reads
-  // first what they have counted.
+  // Nothing passes by the link any more, so its classes may stay until the next plan.
   unread_ = unread_ || Concerns(found->second);
   pods_.erase(found);
   return absl::OkStatus();
@@ -134,6 +133,8 @@ std::vector<std::pair<std::string, std::string>> Shaping::TeamsHere() const {
 void Shaping::PutInForce() {
   const absl::Time now = edges_.clock.Now();
   put_at_ = absl::InfiniteFuture();
+  // What pods that have gone had counted would go with their classes.
+  if (unread_) ReadCounts();
   grants_ = holder_.At(edges_.monotonic(), rules_.budgets(), TeamsHere());
   std::vector<TrafficPod> pods;
   pods.reserve(pods_.size());
@@ -181,21 +182,21 @@ void Shaping::OnRefusal(const absl::Status& status) {
   edges_.log.Warn("shaping_refused", {{"error", status}, {"flows", plan_.tables.flows.size()}});
 }
 
-// What pods that have gone had counted would go with their classes.
-void Shaping::PutPods() { unread_ ? Look() : PutInForce(); }
+void Shaping::ReadCounts() {
+  unread_ = false;
+  if (!in_kernel_) return;
+  const auto reading = edges_.shaper.Read();
+  if (reading.ok()) {
+    meter_.OnReading(*reading, plan_, grants_, edges_.monotonic());
+  } else {
+    edges_.log.Warn("shaping_unreadable", {{"error", reading.status()}});
+  }
+}
 
 void Shaping::Look() {
-  unread_ = false;
   const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
   next_look_ = edges_.clock.Now() + (looks_at_growth_ > 0 ? kSecondLook : kLook);
-  if (in_kernel_) {
-    const auto reading = edges_.shaper.Read();
-    if (reading.ok()) {
-      meter_.OnReading(*reading, plan_, grants_, edges_.monotonic());
-    } else {
-      edges_.log.Warn("shaping_unreadable", {{"error", reading.status()}});
-    }
-  }
+  ReadCounts();
   PutInForce();
   const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
   if (looks == kLooksAtGrowth || meter_.newly_held_back() || WantsLess(part)) report_soon_ = true;
@@ -262,7 +263,7 @@ void Shaping::Tick() {
   if (put_at_ != absl::InfiniteFuture()) put_at_ = std::min(put_at_, now + kSoon);
   if (now >= next_repair_) Repair();
   if (now >= next_look_) Look();
-  if (now >= put_at_) PutPods();
+  if (now >= put_at_) PutInForce();
   if (report_soon_) next_report_ = std::min(next_report_, last_report_ + kEarliest);
   if (next_report_ != absl::InfiniteFuture()) next_report_ = std::min(next_report_, now + kRetry);
   if (now >= next_report_) Report();

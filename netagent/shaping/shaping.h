@@ -96,6 +96,7 @@ class Shaping : public PodTraffic {
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
   // become less. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
+  // The time after which pods that only policy limits are shaped: see Attach().
   static constexpr absl::Duration kSoon = absl::Milliseconds(20);
   // The time from a grant's growth to the first look.
   static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
@@ -120,8 +121,7 @@ class Shaping : public PodTraffic {
   std::vector<std::pair<std::string, std::string>> TeamsHere() const;
   // Makes the kernel as everything together says now.
   void PutInForce();
-  // Does the same for pods that have come.
-  void PutPods();
+  void ReadCounts();
   void OnRefusal(const absl::Status& status);
   void Look();
   void Report();
@@ -144,7 +144,7 @@ class Shaping : public PodTraffic {
   // have left something, or the kernel has refused some of it.
   std::optional<ShapingTables> in_kernel_;
   bool started_ = false;
-  bool unread_ = false;  // Pods have gone since the last look.
+  bool unread_ = false;  // Pods have gone since their counts were read.
   std::string missing_;
   uint64_t repaired_ = 0;
   uint64_t sequence_ = 0;  // The number of the last report in this stream.

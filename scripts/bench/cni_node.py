@@ -11,12 +11,12 @@ import urllib.request
 
 from fleet import Server
 from harness import BIN, ROOT, Failure, wait_until
+from path_node import METRICS
 
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 from private_node import enter_node, sh  # noqa: E402
 
 PEERS = "/usr/lib/cni"
-METRICS = "127.0.0.1:9465"  # The agent's default.
 AGENT = """\
 node_name: bench
 vm_id: bench-vm
@@ -88,6 +88,7 @@ class Node:
     def __init__(self, bench, addresses, cooldown="1s", dual=0, busy=False):
         self.bench = bench
         self.addresses = addresses
+        self.scrape_error = None
         self.pods = "/run/pods"
         self.socket = "/run/spoke/cni.sock"
         self.state = "/run/spoke/netagent"
@@ -119,17 +120,21 @@ class Node:
         with open(policy, "w", encoding="utf-8") as out:
             out.write(POLICY)
         self.server.ask("apply", "-f", policy)
-        wait_until("the policy in the kernel", 30, lambda: b"203.0.113.0" in self.scrape_rules(), 0.1)
+        wait_until("the policy in the kernel", 30, lambda: b"203.0.113.0" in self.kernel_rules(), 0.1)
         threading.Thread(target=self.scrape_for_ever, daemon=True).start()
 
     @staticmethod
-    def scrape_rules():
+    def kernel_rules():
         return subprocess.run(["nft", "list", "ruleset"], check=True, capture_output=True).stdout
 
     def scrape_for_ever(self):
         while self.agent.poll() is None:
-            with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=30) as answer:
-                answer.read()
+            try:
+                with urllib.request.urlopen(f"http://{METRICS}/metrics", timeout=30) as answer:
+                    answer.read()
+            except OSError as error:
+                self.scrape_error = error
+                return
             time.sleep(15)
 
     def wear(self):
@@ -153,6 +158,8 @@ class Node:
         done = subprocess.run(words, check=False, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"{mode}: {done.stderr.strip()}")
+        if self.scrape_error:
+            raise Failure(f"{mode}: the agent could not be scraped meanwhile: {self.scrape_error}")
         return json.loads(done.stdout)
 
 

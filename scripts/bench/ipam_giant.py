@@ -6,13 +6,11 @@ each of them: where that leaves room for fewer than 18,000, there are as many as
 more addresses.
 """
 
-import json
-import os
 import resource
-import subprocess
 
 from fleet import Server, Swarm, count_lost
-from harness import BIN, Failure, cpu_seconds, main, median, memory_kib, spread
+from harness import Failure, cpu_seconds, main, median, memory_kib, spread
+from ipam_scale import measure
 
 AGENTS = 18_000
 ADDRESSES = 1_000_000
@@ -60,19 +58,6 @@ def crash(bench, server, swarms):
     return serving, resync, lost
 
 
-def growth(bench):
-    """Microseconds of CPU of an operation with each of the sizes."""
-    sizes = (2_000, 8_000) if bench.quick else SIZES
-    done = subprocess.run(
-        [os.path.join(BIN, "spoke-scale"), "--directory", bench.directory, "--addresses",
-         ",".join(map(str, sizes)), "--rounds", "2" if bench.quick else "7",
-         "--operations", "1000" if bench.quick else "20000"],
-        check=False, stdout=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        raise Failure(f"spoke-scale ended with code {done.returncode}")
-    return [(size["cpu_us"], size["wall_us"]) for size in json.loads(done.stdout)["sizes"]]
-
-
 def run(bench):
     agents = 400 if bench.quick else agents_that_fit()
     each = 56 if bench.quick else -(-ADDRESSES // agents)
@@ -91,8 +76,8 @@ def run(bench):
     serving, resync, lost = crash(bench, server, swarms)
     results = [swarm.result() for swarm in swarms]
     server.stop()
-    small, large = growth(bench)
-    grown = [median(after) / median(before) for before, after in zip(small, large)]
+    small, large = measure(bench, (2_000, 8_000) if bench.quick else SIZES)["sizes"]
+    grown = [median(large[key]) / median(small[key]) for key in ("cpu_us", "wall_us")]
 
     storm = max(result["seconds"] for result in results)
     bench.figures = {"storm_s": storm, "recover_s": serving, "growth": max(grown),
@@ -108,7 +93,7 @@ def run(bench):
     bench.row("acknowledged, and lost", lost, "0")
     bench.row("server's peak memory, MiB", f"{peak:.0f}")
     bench.row("cost of an operation, over that with 202,500", f"{max(grown):.2f}", "<= 1.3",
-              f"CPU {grown[0]:.2f}, spread {spread(large[0]):.2f}; wall {grown[1]:.2f}")
+              f"CPU {grown[0]:.2f}, spread {spread(large["cpu_us"]):.2f}; wall {grown[1]:.2f}")
     bench.row("agents", agents, AGENTS, "two files of the server's for each")
     bench.context.update(n=1, agents=agents, addresses=want, in_use=in_use, tls=False,
                          generator=f"{GENERATORS} processes, 1 connection an agent")

@@ -11,8 +11,8 @@ SIZES = (20_000, 200_000, 2_000_000)
 QUICK_SIZES = (2_000, 4_000, 8_000)
 
 
-def run(bench):
-    sizes = QUICK_SIZES if bench.quick else SIZES
+def measure(bench, sizes):
+    """What an operation costs with each of the sizes, as spoke-scale says it."""
     process = bench.start(
         [os.path.join(BIN, "spoke-scale"), "--directory", bench.directory, "--addresses",
          ",".join(str(size) for size in sizes), "--rounds", "2" if bench.quick else "7",
@@ -21,7 +21,12 @@ def run(bench):
     text, _ = process.communicate()
     if process.returncode != 0:
         raise Failure(f"spoke-scale ended with code {process.returncode}")
-    measured = json.loads(text)
+    return json.loads(text)
+
+
+def run(bench):
+    sizes = QUICK_SIZES if bench.quick else SIZES
+    measured = measure(bench, sizes)
     cpu = [median(size["cpu_us"]) for size in measured["sizes"]]
     wall = [median(size["wall_us"]) for size in measured["sizes"]]
     bench.figures = {"growth": max(cpu[-1] / cpu[0], wall[-1] / wall[0]),

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "proto/spoke/v1/node.pb.h"
+
 namespace spoke::node_api {
 
 void ToWire(const BudgetReport& in, v1::BudgetReport& out) {

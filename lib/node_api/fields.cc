@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {
 

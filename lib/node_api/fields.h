@@ -10,7 +10,15 @@
 #include "absl/status/statusor.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
-#include "proto/spoke/v1/node.pb.h"
+
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
+namespace spoke::v1 {
+class IpConfiguration;
+}  // namespace spoke::v1
 
 namespace spoke::node_api {
 

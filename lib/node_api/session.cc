@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
 #include "lib/node_api/fields.h"
+#include "proto/spoke/v1/node.pb.h"
 
 namespace spoke::node_api {
 namespace {

@@ -1,7 +1,6 @@
 # add_component(<name> [PURE] [COLD] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...])
 #
-# One static library and one test binary a component; each GoogleTest case is a ctest test with the
-# label "unit". A PURE component holds decisions: it may depend only on PURE components and on
+# One static library and one test binary a component, which is a ctest test with the label "unit". A PURE component holds decisions: it may depend only on PURE components and on
 # PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
 # CMake configures, not in review. COLD: see Precompiled.cmake.
 set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set absl::inlined_vector
@@ -12,6 +11,7 @@ function(add_component name)
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS} PRIVATE ${ARG_PRIVATE_DEPS} project_warnings)
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  use_unity_build(${name})
   set_property(TARGET ${name} PROPERTY COMPONENT_PURE ${ARG_PURE})
   if(ARG_COLD)
     use_precompiled(${name} cold)
@@ -49,13 +49,22 @@ function(check_pure_components)
 endfunction()
 
 # add_spoke_test(<name> LABEL <group> SOURCES ... [DEPS ...]): one test binary; `scripts/test.sh
-# <group>` runs it. Those that touch the kernel do it in namespaces of their own.
+# <group>` runs it. Those that touch the kernel do it in namespaces of their own, and each of their cases
+# is a ctest test. Of unit tests the binary is one: thousands of cases take less time than as many starts
+# of a program with sanitizers. It says what fails, and no more.
 function(add_spoke_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock_main project_warnings)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   use_precompiled(${name} test)
+  use_unity_build(${name})
+  sanitize_test(${name})
   target_compile_definitions(${name} PRIVATE SPOKE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
+  if(ARG_LABEL STREQUAL "unit")
+    add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
+  endif()
 endfunction()

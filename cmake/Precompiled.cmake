@@ -8,11 +8,12 @@ set(PRECOMPILED_code
     <algorithm> <array> <cerrno> <charconv> <cstddef> <cstdint> <cstdlib> <cstring> <deque> <functional>
     <limits> <map> <memory> <optional> <set> <span> <string> <string_view> <tuple> <utility> <variant>
     <vector>
+    absl/container/flat_hash_map.h absl/container/inlined_vector.h absl/functional/function_ref.h
     absl/status/status.h absl/status/statusor.h absl/strings/ascii.h absl/strings/match.h
     absl/synchronization/mutex.h absl/time/clock.h absl/time/time.h
     fmt/core.h fmt/format.h)
 set(PRECOMPILED_cold ${PRECOMPILED_code} nlohmann/json.hpp)
-set(PRECOMPILED_test ${PRECOMPILED_code} <filesystem> <fstream> <random> <thread> gmock/gmock.h gtest/gtest.h)
+set(PRECOMPILED_test ${PRECOMPILED_cold} <filesystem> <fstream> <random> <thread> gmock/gmock.h gtest/gtest.h)
 
 # Compilers take a precompiled header only with the optimisation that it was made with.
 function(optimize_less target)
@@ -51,9 +52,8 @@ function(use_precompiled target kind)
     $<TARGET_PROPERTY:precompiled_${kind},COMPILE_DEFINITIONS>)
 endfunction()
 
-add_precompiled(code DEPS absl::status absl::statusor absl::strings absl::synchronization absl::time
-                          fmt::fmt)
-add_precompiled(test DEPS absl::status absl::statusor absl::strings absl::synchronization absl::time
-                          fmt::fmt GTest::gmock)
-add_precompiled(cold DEPS absl::status absl::statusor absl::strings absl::synchronization absl::time
-                          fmt::fmt nlohmann_json::nlohmann_json)
+set(deps absl::flat_hash_map absl::inlined_vector absl::status absl::statusor absl::strings
+         absl::synchronization absl::time fmt::fmt)
+add_precompiled(code DEPS ${deps})
+add_precompiled(cold DEPS ${deps} nlohmann_json::nlohmann_json)
+add_precompiled(test DEPS ${deps} nlohmann_json::nlohmann_json GTest::gmock)

@@ -65,12 +65,31 @@ explain_failure() {
   fi
 }
 
+run_ninja() {
+  local preset=$1
+  shift
+  NINJA_STATUS='[%f/%t] ' ninja -C "build/$preset" "$@" 2>&1 | scripts/build_progress "$preset"
+}
+
+# Sources that are compiled as one may not go together any more (cmake/UnityBuild.cmake). True if they
+# have been put together in another way.
+regroup() {
+  local build=$1 before
+  if [[ ! -f $build/unity_groups.txt ]]; then return 1; fi
+  before=$(cksum <"$build/unity_groups.txt")
+  cmake "$build" >/dev/null && [[ $(cksum <"$build/unity_groups.txt") != "$before" ]]
+}
+
 build() {
   local preset=$1 build=build/$1 code=0
   shift
   drop_damaged "$build"
   if [[ $(ninja -C "$build" -n "$@" 2>&1) == *'no work to do'* ]]; then return; fi
-  NINJA_STATUS='[%f/%t] ' ninja -C "$build" "$@" 2>&1 | scripts/build_progress "$preset" || code=1
+  run_ninja "$preset" "$@" || code=1
+  if ((code != 0)) && regroup "$build"; then
+    code=0
+    run_ninja "$preset" "$@" || code=1
+  fi
   if ((code != 0)); then
     explain_failure "$build"
     return 1

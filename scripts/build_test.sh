@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A build must never take what is stale or damaged for good: changes a precompiled header's content,
-# damages the header and the compiler cache, and fills the disk, in a small project that is built by our
+# damages the header and the compiler cache, fills the disk, and gives two sources that are compiled as one
+# the same name, in a small project that is built by our
 # CMake files and scripts/build.sh, with both compilers. ctest runs it (label build); needs root, for a
 # small disk.
 set -euo pipefail
@@ -26,8 +27,11 @@ fresh_project() {
   cat >"$tree/lib/main.cc" <<'EOF'
 #include <cstdio>
 
-int main() { std::printf("%d\n", kNumber); }
+int Doubled(int number);
+
+int main() { std::printf("%d\n", Doubled(kNumber) / 2); }
 EOF
+  printf 'int Doubled(int number);\nint Doubled(int number) { return 2 * number; }\n' >"$tree/lib/doubled.cc"
   cat >"$tree/CMakeLists.txt" <<'EOF'
 cmake_minimum_required(VERSION 3.25)
 project(number LANGUAGES CXX)
@@ -43,9 +47,12 @@ include(cmake/Warnings.cmake)
 include(cmake/Sanitizers.cmake)
 include(cmake/Tools.cmake)
 include(cmake/Precompiled.cmake)
-add_executable(number lib/main.cc)
+include(cmake/UnityBuild.cmake)
+add_executable(number lib/main.cc lib/doubled.cc)
 target_link_libraries(number PRIVATE project_warnings)
 use_precompiled(number code)
+use_unity_build(number)
+make_unity_builds()
 EOF
 }
 
@@ -92,6 +99,27 @@ test_damaged() {
   expect_number "$preset" 1 'a damaged compiler cache'
 }
 
+# "a.cc b.cc" for each group of sources that are compiled as one.
+groups_of() {
+  awk -F'\t' '{sub(".*/", "", $2); in_group[$3] = in_group[$3] " " $2}
+             END {for (group in in_group) print substr(in_group[group], 2)}' "$tree/build/$1/unity_groups.txt" | sort
+}
+
+test_unity() {
+  local preset=$1 file
+  if [[ $(groups_of "$preset") != 'main.cc doubled.cc' ]]; then
+    fail "$preset: these are compiled as one: $(groups_of "$preset")"
+  fi
+  for file in main doubled; do
+    printf 'namespace {\nint Same() { return 0; }\n}  // namespace\nint Of_%s();\nint Of_%s() { return Same(); }\n' \
+      "$file" "$file" >>"$tree/lib/$file.cc"
+  done
+  expect_number "$preset" 1 'two sources that were compiled as one have the same name now'
+  if [[ $(groups_of "$preset") != $'doubled.cc\nmain.cc' ]]; then
+    fail "$preset: these are compiled as one: $(groups_of "$preset")"
+  fi
+}
+
 test_full_disk() {
   local preset=$1
   fresh_project
@@ -110,6 +138,7 @@ main() {
     fresh_project
     test_stale "$preset"
     test_damaged "$preset"
+    test_unity "$preset"
     test_full_disk "$preset"
   done
   if ((failures > 0)); then

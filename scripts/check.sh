@@ -10,7 +10,7 @@ usage: scripts/check.sh [--fix | --deep] [CHECK...]
   CHECK    run only these of: format layers includes size words sources events metrics docs shell
            release hardening tidy
   --fix    let clang-format rewrite what it would complain about
-  --deep   all of clang-tidy's checks, its analyzer too; takes about five times as long
+  --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
 EOF

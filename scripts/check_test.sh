@@ -96,6 +96,8 @@ test_pure_components() {
     cat >"$tree/CMakeLists.txt" <<EOF
 cmake_minimum_required(VERSION 3.25)
 project(pure LANGUAGES CXX)
+function(use_unity_build)
+endfunction()
 function(use_precompiled)
 endfunction()
 add_library(project_warnings INTERFACE)
@@ -126,6 +128,9 @@ test_size() {
   local long
   long=$(printf 'x\\n%.0s' {1..600})
   expect_finding check_size lib/base/long.cc 600 "$long" 'split it'
+  long=$(printf '  x\\n%.0s' {1..70})
+  expect_finding check_size lib/base/a_test.cc 2 "\nTEST(A, B) {\n  x\n$long}\n" 'a function of 72 lines'
+  long=$(printf 'x\\n%.0s' {1..600})
   expect_finding check_size lib/run 601 "#!/bin/sh\n$long" 'split it'
   fresh_tree
   for long in {1..35}; do touch "$tree/netagent/attach/f$long"; done
@@ -394,6 +399,20 @@ test_tidy_batches_are_whole() {
   fi
 }
 
+# What is compiled as one (cmake/UnityBuild.cmake) is looked at source by source.
+test_tidy_of_unity_builds() {
+  local output folder=$tree/build/x/a.dir/Unity
+  mkdir -p "$folder"
+  printf '#include "%s"\n\n#include "%s"\n' "$tree/lib/One.cc" "$tree/lib/bad.cc" >"$folder/unity_a_0_cxx.cxx"
+  printf 'int badName = 1;\n' >"$tree/lib/bad.cc"
+  tidy_tree build/x/a.dir/Unity/unity_a_0_cxx.cxx
+  output=$("$tree/scripts/check_tidy" "$tree/build/x" 2>&1 || true)
+  if [[ $output != lib/bad.cc:1:*readability-identifier-naming* ]]; then
+    printf 'check_tidy: wanted what is wrong with lib/bad.cc, got:\n%s\n' "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
 readonly hardened_compile=(-fstack-protector-strong -fstack-clash-protection -U_FORTIFY_SOURCE
   -D_FORTIFY_SOURCE=2 -fPIE -fcf-protection=full)
 readonly hardened_link=(-pie "-Wl,-z,relro" "-Wl,-z,now" "-Wl,-z,noexecstack")
@@ -526,6 +545,7 @@ main() {
   test_tidy
   test_tidy_batches
   test_tidy_batches_are_whole
+  test_tidy_of_unity_builds
   test_hardening
   if ((failures > 0)); then
     printf 'check_test.sh: %d expectations FAILED\n' "$failures" >&2

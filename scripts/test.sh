@@ -29,7 +29,7 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
-Examples: scripts/test.sh unit -- -R ConfigText     scripts/test.sh all -- --repeat until-fail:10
+Examples: scripts/test.sh unit -- -R lib_config     scripts/test.sh all -- --repeat until-fail:10
 A test that cannot run here fails: it does not skip. docs/TESTING.md says what each group proves.
 EOF
 }

@@ -123,9 +123,11 @@ main() {
   # Tests wait a third of their time: for timers, for the kernel, for other processes.
   local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
-  # Some tests are of the plugin that users get, as GCC makes it.
+  # Some tests are of the plugin that users get, as GCC makes it, and some ask with their spokectl.
   case $group in
-    all | netns | conformance) scripts/build.sh release spoke ;;
+    all) scripts/build.sh release spoke spokectl ;;
+    netns | conformance) scripts/build.sh release spoke ;;
+    e2e) scripts/build.sh release spokectl ;;
   esac
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi

@@ -55,7 +55,7 @@ lab_azure_start() {
     done
     lab_node_spawn "$LAB_CONTROL" spoke-azure-sim "${command[@]}"
   ) || return 1
-  lab_wait 10 "the simulated Azure to be ready" "$log" grep -q '^ready$' "$log"
+  lab_wait 40 "the simulated Azure to be ready" "$log" grep -q '^ready$' "$log"
 }
 
 # lab_azure METHOD PATH [JSON]: asks the simulator, such as: lab_azure GET /sim/counters

@@ -61,7 +61,7 @@ lab_fabric_start() {
   for gateway in "${!_lab_gateways[@]}"; do arguments+=(--gateway "$gateway"); done
   lab_node_spawn "$LAB_FABRIC" spoke-fabric "$program" "${arguments[@]}" --attachments "$1" \
     --stats "$LAB_DIR/fabric-stats" "${LAB_FABRIC_OPTIONS[@]}" || return 1
-  lab_wait 10 "the fabric to forward" "$log" grep -q '^ready$' "$log"
+  lab_wait 40 "the fabric to forward" "$log" grep -q '^ready$' "$log"
 }
 
 # lab_fabric_stats: the fabric's counters now, as key=value lines.

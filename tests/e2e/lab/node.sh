@@ -98,7 +98,7 @@ lab_node_up() {
       --kill-child=KILL --propagation slave bash "$LAB_HOME/node_init.sh" "$node" "$machine"
   ) >"$log" 2>&1 </dev/null &
   disown
-  lab_wait 10 "node $node to start" "$log" test -e "$machine/ready" || return 1
+  lab_wait 40 "node $node to start" "$log" test -e "$machine/ready" || return 1
   # The child of unshare is the node's pid 1.
   pgrep -P "$(cat "$machine/unshare-pid")" >"$machine/pid"
 }

@@ -88,7 +88,7 @@ lab_capture_start() {
   rm -f "$log"
   lab_node_spawn "$LAB_FABRIC" "$program" tcpdump -i "$(lab_fabric_port "$1")" -n -t -l \
     --immediate-mode -Z root icmp || return 1
-  lab_wait 10 "tcpdump to listen on $1's link" "$log" grep -q '^listening on' "$log"
+  lab_wait 40 "tcpdump to listen on $1's link" "$log" grep -q '^listening on' "$log"
 }
 
 # lab_capture_stop NODE: ends it. lab_capture_requests reads what was recorded.

@@ -61,7 +61,7 @@ _lab_router_follow() {
   log=$(lab_node_log "$router" route-table)
   lab_node_spawn "$router" route-table python3 "$LAB_HOME/route_table.py" "$(lab_attachments)" \
     "${hops[@]}" || return 1
-  lab_wait 10 "$router to follow the attachments" "$log" grep -q '^ready$' "$log"
+  lab_wait 40 "$router to follow the attachments" "$log" grep -q '^ready$' "$log"
 }
 
 # lab_routers_network: the machines, plugged into their routers, which then forward.

@@ -25,6 +25,8 @@ def takes_everything_away(node):
 
     # The first one brings the node's queues, which stay for some minutes: the next pod needs no others.
     comes_and_goes()
+    eventually("the first pod's queues are gone",
+               lambda: not any("bfifo" in line for line in node.objects()))
     before = node.objects()
     comes_and_goes()
     gone(node, before)

@@ -13,6 +13,10 @@
 
 namespace spoke::ipam {
 
+// What an agent was asked for is on its way for kAnswerTime only: one that does not answer must not
+// keep others from being asked.
+inline constexpr absl::Duration kAnswerTime = absl::Seconds(10);
+
 struct Scarcity {
   // Addresses that are missing and are not on their way: in cooldown, being detached, or asked for.
   // Keyed by the pools, as indices, any of which would do; none is zero.
@@ -33,9 +37,6 @@ struct Scarcity {
 //
 // Only what pods wait for counts; that a node has fewer spare addresses than it should is no reason
 // to take any from another.
-// What an agent was asked for is on its way for kAnswerTime only: one that does not answer must not
-// keep others from being asked.
-inline constexpr absl::Duration kAnswerTime = absl::Seconds(10);
 Scarcity ScarcityOf(const Fleet& fleet, const NodeKey& after, size_t nodes, absl::Time now);
 
 }  // namespace spoke::ipam

@@ -304,6 +304,19 @@ TEST(FleetScarcity, AnAgentThatDoesNotAnswerKeepsNobodyElseFromBeingAsked) {
   EXPECT_EQ(ScarcityOf(fleet, {}, 8, later).Of({0}), 5U);
 }
 
+TEST(FleetScarcity, AClockThatIsSetBackKeepsNothingOnItsWayForLonger) {
+  Fleet fleet = WithIdleSurplus();
+  OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);
+  Scarcity scarcity = ScarcityOf(fleet, {}, 8, kNow);
+  ReviewNode(fleet, kNode2, {.scarcity = &scarcity}, kNow);
+  const absl::Time earlier = kNow - absl::Hours(5);
+  Expire(fleet, earlier);
+  EXPECT_EQ(ScarcityOf(fleet, {}, 8, earlier).Of({0}), 0U);
+  const absl::Time later = earlier + kAnswerTime;
+  Expire(fleet, later);
+  EXPECT_EQ(ScarcityOf(fleet, {}, 8, later).Of({0}), 5U);
+}
+
 TEST(FleetScarcity, NodesWherePodsWaitAreLookedAtInTurn) {
   Fleet fleet = WithIdleSurplus();
   OnDemand(fleet, kNode1, {.waiting = {{"web", 8}}}, kNow);

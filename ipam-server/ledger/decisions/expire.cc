@@ -13,6 +13,8 @@ namespace spoke::ipam {
 
 Effects Expire(Fleet& fleet, absl::Time now) {
   Effects effects;
+  // A clock that was set back must not make them count for longer.
+  for (auto& [range, at] : fleet.judged) at = std::min(at, now);
   fleet.ledger.EndCooldowns(now);
   ForgetServed(fleet, effects, now);
   EndQuarantines(fleet, effects, now);

@@ -8,7 +8,7 @@ usage() {
 usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
   CHECK    run only these of: format layers includes size words sources events metrics docs shell
-           release hardening tidy
+           python release hardening tidy
   --fix    let clang-format rewrite what it would complain about
   --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
@@ -18,7 +18,7 @@ EOF
 
 fix=no
 deep=()
-readonly all=(format layers includes size words sources events metrics docs shell release hardening tidy)
+readonly all=(format layers includes size words sources events metrics docs shell python release hardening tidy)
 declare -A wanted=()
 failed=0
 count=0
@@ -120,6 +120,7 @@ main() {
   run metrics scripts/check_metrics
   run docs scripts/check_docs
   run shell check_shell
+  run python scripts/check_python
   run release scripts/build.sh release programs
   run hardening scripts/check_hardening build/release/bin
   run tidy check_tidy

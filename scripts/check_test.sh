@@ -179,6 +179,13 @@ test_sources() {
   fi
 }
 
+test_python() {
+  fresh_tree
+  expect_clean check_python
+  expect_finding check_python scripts/a.py 2 'b = {}\nprint(f"{b["c"]}")\n' 'does not parse'
+  expect_finding check_python scripts/a 2 '#!/usr/bin/env -S python3 -B\nprint(\n' 'does not parse'
+}
+
 test_includes() {
   fresh_tree
   expect_clean check_includes
@@ -539,6 +546,7 @@ main() {
   test_includes
   test_precompiled
   test_sources
+  test_python
   test_events
   test_metrics
   test_docs

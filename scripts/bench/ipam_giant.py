@@ -93,7 +93,7 @@ def run(bench):
     bench.row("acknowledged, and lost", lost, "0")
     bench.row("server's peak memory, MiB", f"{peak:.0f}")
     bench.row("cost of an operation, over that with 202,500", f"{max(grown):.2f}", "<= 1.3",
-              f"CPU {grown[0]:.2f}, spread {spread(large["cpu_us"]):.2f}; wall {grown[1]:.2f}")
+              f"CPU {grown[0]:.2f}, spread {spread(large['cpu_us']):.2f}; wall {grown[1]:.2f}")
     bench.row("agents", agents, AGENTS, "two files of the server's for each")
     bench.context.update(n=1, agents=agents, addresses=want, in_use=in_use, tls=False,
                          generator=f"{GENERATORS} processes, 1 connection an agent")

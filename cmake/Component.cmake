@@ -1,7 +1,7 @@
 # add_component(<name> [PURE] [COLD] SOURCES ... [DEPS ...] [PRIVATE_DEPS ...] [TESTS ...] [TEST_DEPS ...])
 #
-# One static library and one test binary a component, which is a ctest test with the label "unit". A PURE component holds decisions: it may depend only on PURE components and on
-# PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
+# One static library and one test binary a component, which is a ctest test with the label "unit". A PURE
+# component holds decisions: it may depend only on PURE components and on PURE_EXTERNAL_DEPS, so a decision that grows a netlink, gRPC or database dependency fails when
 # CMake configures, not in review. COLD: see Precompiled.cmake.
 set(PURE_EXTERNAL_DEPS absl::status absl::statusor absl::strings absl::time absl::flat_hash_map absl::flat_hash_set absl::inlined_vector
     fmt::fmt nlohmann_json::nlohmann_json EXPAT::EXPAT)
@@ -51,7 +51,8 @@ endfunction()
 # add_spoke_test(<name> LABEL <group> SOURCES ... [DEPS ...]): one test binary; `scripts/test.sh
 # <group>` runs it. Those that touch the kernel do it in namespaces of their own, and each of their cases
 # is a ctest test. Of unit tests the binary is one: thousands of cases take less time than as many starts
-# of a program with sanitizers. It says what fails, and no more.
+# of a program with sanitizers. It says what fails, and no more; a case that cannot run here fails, since
+# ctest would not see that one of many was skipped.
 function(add_spoke_test name)
   cmake_parse_arguments(ARG "" "LABEL" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -63,7 +64,8 @@ function(add_spoke_test name)
   target_compile_definitions(${name} PRIVATE SPOKE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(ARG_LABEL STREQUAL "unit")
     add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600)
+    set_tests_properties(${name} PROPERTIES LABELS unit TIMEOUT 600
+                         ENVIRONMENT NETNS_TESTS_REQUIRED=1)
   else()
     gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 PROPERTIES LABELS ${ARG_LABEL} TIMEOUT 300)
   endif()

@@ -52,8 +52,8 @@ function(use_precompiled target kind)
     $<TARGET_PROPERTY:precompiled_${kind},COMPILE_DEFINITIONS>)
 endfunction()
 
-set(deps absl::flat_hash_map absl::inlined_vector absl::status absl::statusor absl::strings
-         absl::synchronization absl::time fmt::fmt)
-add_precompiled(code DEPS ${deps})
-add_precompiled(cold DEPS ${deps} nlohmann_json::nlohmann_json)
-add_precompiled(test DEPS ${deps} nlohmann_json::nlohmann_json GTest::gmock)
+set(PRECOMPILED_DEPS absl::flat_hash_map absl::inlined_vector absl::status absl::statusor absl::strings
+                     absl::synchronization absl::time fmt::fmt)
+add_precompiled(code DEPS ${PRECOMPILED_DEPS})
+add_precompiled(cold DEPS ${PRECOMPILED_DEPS} nlohmann_json::nlohmann_json)
+add_precompiled(test DEPS ${PRECOMPILED_DEPS} nlohmann_json::nlohmann_json GTest::gmock)

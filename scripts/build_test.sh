@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # A build must never take what is stale or damaged for good: changes a precompiled header's content,
 # damages the header and the compiler cache, fills the disk, and gives two sources that are compiled as one
-# the same name, in a small project that is built by our
-# CMake files and scripts/build.sh, with both compilers. ctest runs it (label build); needs root, for a
-# small disk.
+# the same name, in a small project that is built by our CMake files and scripts/build.sh, with both
+# compilers. ctest runs it (label build); needs root, for a small disk.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -26,7 +26,7 @@
 namespace spoke::crash {
 namespace {
 
-// More: --gtest_repeat=N, with another seed each time.
+// For more of them: --gtest_repeat=N, which takes a new seed each time.
 constexpr int kKills = 40;
 constexpr uint32_t kAgents = 100;
 constexpr size_t kAddresses = 12;

@@ -129,6 +129,7 @@ class Node:
     def __init__(self, programs, scratch, addresses=DEFAULT_ADDRESSES, rules=(), agent=True,
                  cooldown="1s", settings=""):
         self.programs = programs
+        self.plugins = programs  # The folder of the plugin that is executed.
         self.scratch = scratch
         self.pods = "/run/netns"
         self.socket = "/run/spoke/cni.sock"
@@ -224,7 +225,7 @@ class Node:
 
     def exec(self, environment, stdin=b"", program="spoke", stdout=subprocess.PIPE):
         """One exec with exactly this environment. `stdin`: bytes, or an open file."""
-        path = os.path.join(self.programs if program == "spoke" else PEERS, program)
+        path = os.path.join(self.plugins if program == "spoke" else PEERS, program)
         keywords = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
         began = time.monotonic()
         done = subprocess.run([path], env=environment, stdout=stdout, stderr=subprocess.PIPE,

@@ -369,12 +369,12 @@ int B(const std::string& text) {
   return static_cast<int>(taken.size() + moved.size());
 }\n' >"$tree/lib/b.cc"
   printf 'struct C {\n  C(int value);\n  int a = 0;\n};\nC::C(int value) : a(value) {}\n' >"$tree/lib/c.cc"
-  printf 'namespace { int Same(char b) { return b; } }\nint D(int unused) { return Same(1); }\n' >"$tree/lib/d.cc"
+  printf 'namespace { int Same(char b) { return b; } }\nint D(int n) { return n > 0 ? D(n - 1) : Same(1); }\n' >"$tree/lib/d.cc"
   printf 'static double Same(int a) { return a; }\nint badName = static_cast<int>(Same(1));\n' >"$tree/lib/e.cc"
   tidy_tree lib/a.cc lib/b.cc lib/c.cc lib/d.cc lib/e.cc
   output=$("$tree/scripts/check_tidy" "$tree/build/x" 2>&1 || true)
   for want in lib/b.cc:8:*bugprone-use-after-move lib/c.cc:2:*google-explicit-constructor \
-    lib/d.cc:2:*misc-unused-parameters lib/e.cc:2:*readability-identifier-naming; do
+    lib/d.cc:2:*misc-no-recursion lib/e.cc:2:*readability-identifier-naming; do
     # shellcheck disable=SC2053  # A pattern.
     if [[ $output != *$want* ]]; then
       printf 'check_tidy: wanted %s, got:\n%s\n' "$want" "$output" >&2

@@ -125,11 +125,10 @@ main() {
   # Tests wait a third of their time: for timers, for the kernel, for other processes.
   local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
-  # Some tests are of the plugin that users get, as GCC makes it, and some ask with their spokectl.
+  # Some tests are of what users get, as GCC makes it.
   case $group in
-    all) scripts/build.sh release spoke spokectl ;;
+    all | e2e) scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl ;;
     netns | conformance) scripts/build.sh release spoke ;;
-    e2e) scripts/build.sh release spokectl ;;
   esac
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi

@@ -157,7 +157,7 @@ CONFIG
 # lab_spokectl ARGUMENTS...: asks the server, as its operator.
 lab_spokectl() {
   local program
-  program=$(lab_operator_tool) || return 1
+  program=$(lab_bin spokectl) || return 1
   lab_node_exec "$LAB_CONTROL" "$program" --server "unix:$LAB_ADMIN_SOCKET" "$@"
 }
 

@@ -50,12 +50,6 @@ lab_tool() {
   _lab_program "${LAB_TOOLS:-${SPOKE_BIN:-}}" "$1"
 }
 
-# lab_operator_tool: spokectl. Tests ask by it hundreds of times, and one with sanitizers takes six times as
-# long to start: LAB_SPOKECTL says where the one is that users get.
-lab_operator_tool() {
-  _lab_program "${LAB_SPOKECTL:-${SPOKE_BIN:-}}" spokectl
-}
-
 _lab_program() {
   if [[ ! -x $1/$2 ]]; then
     lab_error "no program ${1:-(SPOKE_BIN is not set)}/$2: build it first"

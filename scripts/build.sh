@@ -68,10 +68,10 @@ explain_failure() {
 run_ninja() {
   local preset=$1
   shift
-  # Compilers take memory and never give it back: in large pieces clang needs a sixth less time.
+  # Clang takes memory and never gives it back: in large pieces it needs a sixth less time.
+  export GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.mmap_threshold=1073741824
   # By the list of headers that a compiler writes, ccache need not preprocess what it does not have.
   export CCACHE_DEPEND=1
-  export GLIBC_TUNABLES=glibc.malloc.hugetlb=1:glibc.malloc.top_pad=67108864:glibc.malloc.mmap_threshold=1073741824
   NINJA_STATUS='[%f/%t] ' ninja -C "build/$preset" "$@" 2>&1 | scripts/build_progress "$preset"
 }
 

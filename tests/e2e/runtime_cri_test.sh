@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
 # SANDBOXES=200 for more: containerd and runc take a second for each on a slow machine.
-readonly in_all=${SANDBOXES:-80} at_once=8
+readonly in_all=${SANDBOXES:-40} at_once=8
 
 one_sandbox() {
   local number=$1 sandbox address

@@ -29,11 +29,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/ip/socket_address.h"
@@ -110,6 +113,60 @@ void Apply(const ListenerLimits& limits, const std::string& name, grpc::ServerBu
 }
 
 }  // namespace
+
+// Gives connections to gRPC, on a thread of its own: gRPC reads a new connection on the thread that
+// brings it for as long as more arrives, and the watch has to count that meanwhile, and to take
+// other connections.
+class BoundedServer::Handover {
+ public:
+  explicit Handover(grpc::experimental::ExternalConnectionAcceptor& acceptor)
+      : acceptor_(acceptor), thread_([this] { Run(); }) {}
+
+  void Add(os::UniqueFd fd) {
+    const absl::MutexLock lock(&mutex_);
+    if (!ended_) waiting_.push_back(std::move(fd));
+  }
+
+  // Closes those that wait, and returns when gRPC has the last one. The watch must still run: it
+  // cuts a connection that does not let go of the thread. Call it once.
+  void End() {
+    {
+      const absl::MutexLock lock(&mutex_);
+      ended_ = true;
+      waiting_.clear();
+    }
+    thread_.join();
+  }
+
+ private:
+  void Run() {
+    while (std::optional<os::UniqueFd> fd = Next()) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.fd = fd->Release();
+      acceptor_.HandleNewConnection(&parameters);
+    }
+  }
+
+  // Waits for a connection; nullopt: the end has come.
+  std::optional<os::UniqueFd> Next() {
+    const absl::MutexLock lock(&mutex_);
+    const auto is_there = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return ended_ || !waiting_.empty();
+    };
+    mutex_.Await(absl::Condition(&is_there));
+    if (ended_) return std::nullopt;
+    os::UniqueFd fd = std::move(waiting_.front());
+    waiting_.pop_front();
+    return fd;
+  }
+
+  grpc::experimental::ExternalConnectionAcceptor& acceptor_;
+  absl::Mutex mutex_;
+  // The gate bounds how many wait: each is one of its connections.
+  std::deque<os::UniqueFd> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // The last member, since it uses the others.
+};
 
 // Takes connections and looks after them, on the server's thread.
 class BoundedServer::Watch {
@@ -203,12 +260,11 @@ class BoundedServer::Watch {
                                         .allowance = static_cast<double>(limits_.burst_bytes),
                                         .looked_ms = now})
             .first->second;
-    // Each arrival is told once. The end of a connection is told without being asked for.
-    Add(connection.fd.get(), limits_.burst_bytes > 0 ? uint32_t{EPOLLIN} | uint32_t{EPOLLET} : 0,
-        number);
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.fd = fd.Release();
-    server_.acceptor_->HandleNewConnection(&parameters);
+    // Each arrival is told once. gRPC may have read it before we are told; a socket that can be
+    // written to is told of even then. The end of a connection is told without being asked for.
+    constexpr uint32_t kArrivals = uint32_t{EPOLLIN} | uint32_t{EPOLLOUT} | uint32_t{EPOLLET};
+    Add(connection.fd.get(), limits_.burst_bytes > 0 ? kArrivals : 0, number);
+    server_.handover_->Add(std::move(fd));
   }
 
   // Looks at a connection that has sent something, or has ended, perhaps with too much.
@@ -314,6 +370,7 @@ absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::Server
   if (server->server_ == nullptr) {
     return absl::UnavailableError(fmt::format("cannot serve gRPC on {}", own.address));
   }
+  server->handover_ = std::make_unique<Handover>(*server->acceptor_);
   server->thread_ = std::thread([raw = server.get()] { Watch(*raw).Run(); });
   return server;
 }
@@ -321,6 +378,7 @@ absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::Server
 // Stops before gRPC ends, which does not close what it is handed then.
 void BoundedServer::Stop() {
   if (!thread_.joinable()) return;
+  handover_->End();
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
   thread_.join();

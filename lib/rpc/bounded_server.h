@@ -58,6 +58,7 @@ class BoundedServer {
   std::shared_ptr<const RefusalCounter> refusals() const { return refusals_; }
 
  private:
+  class Handover;
   class Watch;
   BoundedServer(telemetry::Log& log, Listener listener);
   absl::Status Open();
@@ -70,6 +71,7 @@ class BoundedServer {
   int port_ = 0;
   os::UniqueFd wake_;  // An eventfd that says that the end has come.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+  std::unique_ptr<Handover> handover_;
   std::unique_ptr<grpc::Server> server_;
   const std::shared_ptr<RefusalCounter> refusals_ = std::make_shared<RefusalCounter>();
   std::thread thread_;

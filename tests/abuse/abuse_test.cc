@@ -88,18 +88,19 @@ class Abuse : public testing::Test {
     const size_t now = ResidentBytes();
     const size_t grown = now > resident ? now - resident : 0;
     const double spent = CpuSeconds() - cpu;
-    const std::string told = os::ReadFile(dir_.File("attack")).value_or("");
+    told_ = os::ReadFile(dir_.File("attack")).value_or("");
     fmt::print("{}: memory grew by {:.1f} MiB, {:.2f} s of processor time, enrolled in {}; {}\n",
                kind, static_cast<double>(grown) / (1 << 20), spent, absl::FormatDuration(took[1]),
-               told);
-    EXPECT_LT(grown, kMostGrowth) << told;
-    EXPECT_LT(spent, most_cpu_seconds) << told;
+               told_);
+    EXPECT_LT(grown, kMostGrowth) << told_;
+    EXPECT_LT(spent, most_cpu_seconds) << told_;
     const rpc::RefusalCounts refusals = enrollment_.refusals();
     EXPECT_GT(std::accumulate(refusals.begin(), refusals.end(), uint64_t{0}), 0U);
     EXPECT_LE(log_.Count("connections_refused"), 1);
     EXPECT_TRUE(Enroll().ok());
   }
 
+  std::string told_;  // What the attacker has said.
   const testing_support::TempDir dir_;
   os::RealClock clock_;
   testing_support::RecordingLog log_;
@@ -113,8 +114,12 @@ class Abuse : public testing::Test {
 };
 
 TEST_F(Abuse, RapidResetsOfOnePeerCostLittle) { Attack("rapid-reset", 2); }
-// The attacker sends as fast as it can: what it costs is less than one of two processors.
-TEST_F(Abuse, AHeaderWithoutAnEndCostsLittle) { Attack("endless-header", 5); }
+TEST_F(Abuse, AHeaderWithoutAnEndCostsLittle) {
+  Attack("endless-header", 2);
+  // gRPC copies all of such a header for each piece that arrives.
+  EXPECT_THAT(told_, testing::Not(testing::HasSubstr("\"connected\": 1,")))
+      << "it is cut while it sends";
+}
 TEST_F(Abuse, IdleConnectionsOfOnePeerKeepNobodyOut) { Attack("idle", 2); }
 TEST_F(Abuse, AHandshakeThatNeverEndsKeepsNobodyOut) { Attack("silent", 1); }
 TEST_F(Abuse, SlowConnectionsKeepNobodyOut) { Attack("slow", 2); }

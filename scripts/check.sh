@@ -123,7 +123,7 @@ main() {
   run docs scripts/check_docs
   run shell check_shell
   run python scripts/check_python
-  run release scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl
+  run release scripts/build.sh release released
   run hardening scripts/check_hardening build/release/bin
   run tidy check_tidy
 

@@ -95,7 +95,7 @@ test_chaos() {
 
 # What users get is made of release programs, and none of those is needed by another group.
 exec_packages() {
-  scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl spokectl_share
+  scripts/build.sh release released spokectl_share
   exec ctest --test-dir build/release -L '^packages$' "$@"
 }
 
@@ -127,7 +127,7 @@ main() {
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
   # Some tests are of what users get, as GCC makes it.
   case $group in
-    all | e2e) scripts/build.sh release spoke spoke-netagent spoke-ipam-server spokectl ;;
+    all | e2e) scripts/build.sh release released ;;
     netns | conformance) scripts/build.sh release spoke ;;
   esac
   scripts/build.sh dev

@@ -63,7 +63,8 @@ absl::Status Shaping::Attach(const TrafficPod& pod) {
   pods_.insert_or_assign(pod.host_link, pod);
   if (!started_ || !Concerns(pod)) return absl::OkStatus();
   if (pod.internet == cni::InternetOptions{} && pod.bandwidth.egress_rate.is_zero()) {
-    put_at_ = std::min(put_at_, edges_.clock.Now() + kSoon);
+    const absl::Duration pause = std::clamp(kPause * plan_took_, kSoon, kLook);
+    put_at_ = std::min(put_at_, edges_.clock.Now() + pause);
     return absl::OkStatus();
   }
   PutInForce();
@@ -131,6 +132,12 @@ std::vector<std::pair<std::string, std::string>> Shaping::TeamsHere() const {
 }
 
 void Shaping::PutInForce() {
+  const absl::Time began = edges_.monotonic();
+  PlanAndApply();
+  plan_took_ = edges_.monotonic() - began;
+}
+
+void Shaping::PlanAndApply() {
   const absl::Time now = edges_.clock.Now();
   put_at_ = absl::InfiniteFuture();
   // What pods that have gone had counted would go with their classes.
@@ -260,7 +267,7 @@ void Shaping::Tick() {
   // A clock that was put back must not silence it.
   if (next_look_ != absl::InfiniteFuture()) next_look_ = std::min(next_look_, now + kRetry);
   if (next_repair_ != absl::InfiniteFuture()) next_repair_ = std::min(next_repair_, now + kRepair);
-  if (put_at_ != absl::InfiniteFuture()) put_at_ = std::min(put_at_, now + kSoon);
+  if (put_at_ != absl::InfiniteFuture()) put_at_ = std::min(put_at_, now + kLook);
   if (now >= next_repair_) Repair();
   if (now >= next_look_) Look();
   if (now >= put_at_) PutInForce();

@@ -74,7 +74,9 @@ class Shaping : public PodTraffic {
   // Attaches a pod. One with options of its own is shaped when this returns, as far as the kernel
   // takes it; one that only policy limits kSoon after, with all others that came meanwhile: its
   // containers have yet to be made, and a plan goes through all pods of the node, which so many
-  // ADDs at once would wait for in turn. One with the same host link is replaced. What policy and
+  // ADDs at once would wait for in turn. On a node with so many pods that a plan takes long, it is
+  // later, so that plans take a tenth of the loop's time at most, but not after the next look. One
+  // with the same host link is replaced. What policy and
   // annotations say of the Internet never fails an ADD; a limit of all that the pod sends does,
   // since it was asked for with the ADD. Errors: kUnavailable (that limit is not in force, and
   // why).
@@ -98,6 +100,8 @@ class Shaping : public PodTraffic {
   static constexpr absl::Duration kLook = absl::Seconds(1);
   // The time after which pods that only policy limits are shaped: see Attach().
   static constexpr absl::Duration kSoon = absl::Milliseconds(20);
+  // The least time before such a plan, in times that the last plan took.
+  static constexpr int kPause = 10;
   // The time from a grant's growth to the first look.
   static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
   // The time from the first look to the second.
@@ -121,6 +125,7 @@ class Shaping : public PodTraffic {
   std::vector<std::pair<std::string, std::string>> TeamsHere() const;
   // Makes the kernel as everything together says now.
   void PutInForce();
+  void PlanAndApply();
   void ReadCounts();
   void OnRefusal(const absl::Status& status);
   void Look();
@@ -150,6 +155,7 @@ class Shaping : public PodTraffic {
   uint64_t sequence_ = 0;  // The number of the last report in this stream.
   bool streaming_ = false;
   absl::Time put_at_ = absl::InfiniteFuture();    // When a pod that came is to be shaped.
+  absl::Duration plan_took_;                      // The time that the last plan took.
   absl::Time kept_until_ = absl::InfinitePast();  // The queues stay until then.
   absl::Time next_look_ = absl::InfiniteFuture();
   absl::Time next_repair_ = absl::InfiniteFuture();

@@ -67,7 +67,12 @@ class ShapingTest : public testing::Test {
                                                  .server = server_,
                                                  .clock = clock_,
                                                  .log = log_,
-                                                 .monotonic = [this] { return clock_.Now(); },
+                                                 .monotonic =
+                                                     [this] {
+                                                       const auto plans = shaper_.applied();
+                                                       return clock_.Now() +
+                                                              plan_takes_ * plans;
+                                                     },
                                                  .random = [] { return uint64_t{500}; }});
   }
 
@@ -143,6 +148,7 @@ class ShapingTest : public testing::Test {
   os::SimClock clock_;
   ByteCount used_;
   FakeShaper shaper_;
+  absl::Duration plan_takes_;  // The time of the loop that a plan takes.
   FakeServerLink server_;
   testing_support::RecordingLog log_;
   std::unique_ptr<Shaping> shaping_;
@@ -176,6 +182,26 @@ TEST_F(ShapingTest, PodsThatAPolicyLimitsAreShapedTogetherAMomentAfterTheirAttac
   EXPECT_EQ(shaper_.applied(), applied + 1);
   EXPECT_EQ(shaper_.tables().flows.size(), 32U);
   EXPECT_EQ(LeafRate(), FrameRate(100 * kMbit));
+}
+
+TEST_F(ShapingTest, PlansTakeATenthOfTheTimeHoweverManyPodsThereAre) {
+  ASSERT_TRUE(Put({Limit(100 * kMbit)}).ok());
+  plan_takes_ = absl::Milliseconds(15);
+  shaping_->Start({Pod()});
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 1)).ok());
+  EXPECT_EQ(shaping_->NextWake(), clock_.Now() + absl::Milliseconds(150));
+  clock_.Advance(absl::Milliseconds(150));
+  shaping_->Tick();
+  EXPECT_EQ(shaper_.tables().flows.size(), 2U);
+  // However long a plan takes, a pod does not wait for longer than until the next look.
+  plan_takes_ = absl::Seconds(3);
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 2)).ok());
+  clock_.Advance(absl::Milliseconds(150));
+  shaping_->Tick();
+  EXPECT_TRUE(shaping_->Attach(Pod(kLink + 3)).ok());
+  clock_.Advance(Shaping::kLook);
+  shaping_->Tick();
+  EXPECT_EQ(shaper_.tables().flows.size(), 4U);
 }
 
 TEST_F(ShapingTest, WhatAPodHasCountedIsReadBeforeTheNextOneTakesItsClassesAway) {

@@ -15,7 +15,7 @@
 #include "lib/base/status.h"
 #include "lib/ip/address.h"
 #include "lib/ip/socket_address.h"
-#include "lib/rpc/bounded_server.h"
+#include "lib/rpc/listening_sockets.h"
 
 namespace spoke::ipam {
 namespace {

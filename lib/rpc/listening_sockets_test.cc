@@ -1,3 +1,5 @@
+#include "lib/rpc/listening_sockets.h"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,7 +11,6 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/rpc/bounded_server.h"
 #include "tests/support/temp_dir.h"
 
 namespace spoke::rpc {

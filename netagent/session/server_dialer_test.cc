@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/os/file.h"
-#include "lib/rpc/bounded_server.h"
+#include "lib/rpc/listening_sockets.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
 #include "netagent/session/testing/small_server.h"

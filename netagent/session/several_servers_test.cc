@@ -3,7 +3,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lib/rpc/bounded_server.h"
+#include "lib/rpc/listening_sockets.h"
 #include "netagent/session/server_session.h"
 #include "netagent/session/testing/small_server.h"
 #include "tests/support/recording_log.h"

@@ -48,6 +48,13 @@ void CheckSpeed(const NodeFacts& facts, Findings& findings);
 void CheckRetransmissions(const NodeFacts& facts, Findings& findings);
 void CheckPorts(const NodeFacts& facts, Findings& findings);
 
+// These are in service_checks.cc. Each is made only where its service has been asked.
+void CheckNodeResolvers(const NodeFacts& facts, Findings& findings);
+void CheckClusterResolvers(const NodeFacts& facts, Findings& findings);
+void CheckMetadata(const NodeFacts& facts, Findings& findings);
+void CheckKeptClock(const NodeFacts& facts, Findings& findings);
+void CheckServerClock(const NodeFacts& facts, Findings& findings);
+
 // These are in firewall_checks.cc.
 void CheckForwardRules(const NodeFacts& facts, Findings& findings);
 

@@ -14,6 +14,8 @@ struct Entry {
   const char* about;
   void (*check)(const NodeFacts&, Findings&);
   bool (*applies)(const NodeFacts&) = nullptr;  // Says whether the check is made; null: always.
+  // Says why it is not made where it does not apply; null, or empty: that goes without saying.
+  std::string_view (*why_not)(const NodeFacts&) = nullptr;
 };
 
 template <KernelFeature kFeature>
@@ -33,6 +35,41 @@ bool HasServer(const NodeFacts& facts) {
 }
 bool IsAzure(const NodeFacts& facts) { return facts.settings.azure; }
 
+bool HasNodeResolvers(const NodeFacts& facts) {
+  return facts.services && !facts.services->node_resolvers.empty();
+}
+bool HasClusterResolvers(const NodeFacts& facts) {
+  return facts.services && !facts.services->cluster_resolvers.empty();
+}
+bool HasMetadata(const NodeFacts& facts) { return facts.services && facts.services->metadata; }
+bool HasClock(const NodeFacts& facts) { return facts.services && facts.services->clock; }
+bool HasServerClock(const NodeFacts& facts) { return facts.server_clock.has_value(); }
+
+// Until services have been asked for the first time there is nothing to say of those that are not.
+std::string_view OnceAsked(const NodeFacts& facts, std::string_view why) {
+  return facts.services ? why : "";
+}
+std::string_view WhyNoNodeResolvers(const NodeFacts& facts) {
+  return OnceAsked(facts, "/etc/resolv.conf of the node names no resolver");
+}
+std::string_view WhyNoClusterResolvers(const NodeFacts& facts) {
+  return OnceAsked(facts,
+                   "node_checks.cluster_dns.servers of the agent's configuration names none");
+}
+std::string_view WhyNoMetadata(const NodeFacts& facts) {
+  return OnceAsked(facts, facts.settings.metadata_url.empty()
+                              ? "no cloud is configured that has such a service (azure)"
+                              : "azure.imds of the agent's configuration names no address");
+}
+std::string_view WhyNoClock(const NodeFacts& facts) {
+  return OnceAsked(facts, "the kernel does not tell");
+}
+std::string_view WhyNoServerClock(const NodeFacts& facts) {
+  return OnceAsked(facts, facts.settings.stage == Stage::kAgent
+                              ? "the server has not said what time it is"
+                              : "only the agent asks the server, in its own connection");
+}
+
 constexpr Entry kEntries[] = {
     {"kernel-veth", "the kernel makes links for pods", &OfFeature<KernelFeature::kVeth>},
     {"kernel-nftables", "the kernel counts and isolates with nf_tables",
@@ -51,6 +88,15 @@ constexpr Entry kEntries[] = {
     {"nic-speed", "the NIC is as fast as it was", &CheckSpeed},
     {"tcp-resent", "little has to be sent again", &CheckRetransmissions},
     {"ports", "the node has ports left", &CheckPorts},
+    {"dns-node", "the node's resolvers answer", &CheckNodeResolvers, &HasNodeResolvers,
+     &WhyNoNodeResolvers},
+    {"dns-cluster", "the cluster's resolvers answer", &CheckClusterResolvers, &HasClusterResolvers,
+     &WhyNoClusterResolvers},
+    {"metadata", "the cloud's metadata service answers", &CheckMetadata, &HasMetadata,
+     &WhyNoMetadata},
+    {"clock-kept", "somebody keeps the node's clock", &CheckKeptClock, &HasClock, &WhyNoClock},
+    {"clock-server", "the node's clock is the server's", &CheckServerClock, &HasServerClock,
+     &WhyNoServerClock},
     {"forwarding", "the node forwards IPv4", &CheckForwarding},
     {"forwarding-v6", "the node forwards IPv6", &CheckForwardingV6},
     {"rp-filter", "answers may come another way", &CheckReversePath},
@@ -102,7 +148,11 @@ size_t Report::Count(Severity severity) const {
 Report Examine(const NodeFacts& facts) {
   Report report;
   for (const Entry& entry : kEntries) {
-    if (entry.applies != nullptr && !entry.applies(facts)) continue;
+    if (entry.applies != nullptr && !entry.applies(facts)) {
+      const std::string_view why = entry.why_not == nullptr ? "" : entry.why_not(facts);
+      if (!why.empty()) report.not_made.push_back({entry.id, std::string(why)});
+      continue;
+    }
     report.checks.push_back({entry.id, entry.about});
     Findings findings(entry.id, report.findings);
     entry.check(facts, findings);

@@ -49,8 +49,18 @@ struct Check {
   std::string about;  // The words for what is well when it finds nothing: "packets are forwarded".
 };
 
+// A check that could not be made, or that nobody wants made.
+struct CheckNotMade {
+  std::string id;
+  std::string why;  // The reason, with the key of the configuration where there is one.
+
+  bool operator==(const CheckNotMade&) const = default;
+};
+
 struct Report {
-  std::vector<Check> checks;      // The checks that were made, in their order.
+  std::vector<Check> checks;  // The checks that were made, in their order.
+  // Those that ask a service, and were not made. Others that do not fit the node are left out.
+  std::vector<CheckNotMade> not_made = {};
   std::vector<Finding> findings;  // The findings, in the order of their checks.
 
   size_t Count(Severity severity) const;

@@ -15,6 +15,9 @@ namespace {
 // A good link loses less than one packet in a million; a handful is no trend.
 constexpr uint64_t kFewErrors = 10;
 constexpr double kMostErrors = 0.0001;
+// What is for nobody here counts as dropped too: some frames a second of a switch's own protocols.
+constexpr uint64_t kFewDrops = 1000;
+constexpr double kMostDrops = 0.001;
 // A link that goes down once may have been replugged.
 constexpr uint64_t kFewCarrierLosses = 2;
 // A network that is not overloaded sends less than 1 % again; some peer is always gone.
@@ -48,7 +51,6 @@ void CheckNicErrors(const NodeFacts& facts, Findings& findings) {
   const std::string& nic = facts.settings.nic;
   const NetworkCounters& counted = *facts.counted;
   const auto find = [&](uint64_t count, const char* what, std::string why, std::string remedy) {
-    if (count < kFewErrors || Share(count, counted.packets) < kMostErrors) return;
     findings.Add({.severity = Severity::kWarning,
                   .object = nic,
                   .what = fmt::format("{} {} of {} packets since the last look", what, count,
@@ -56,14 +58,29 @@ void CheckNicErrors(const NodeFacts& facts, Findings& findings) {
                   .why = std::move(why),
                   .remedy = std::move(remedy)});
   };
-  find(counted.errors, "had errors in",
-       "a cable, a port or the NIC is bad: what is lost is sent "
-       "again late, and jobs wait for it",
-       fmt::format("ethtool -S {0} | grep -i err; drain the node and let the VM have another host",
-                   nic));
-  find(counted.missed, "had no room for",
-       "packets come faster than the node takes them from the NIC: what is lost is sent again late",
-       fmt::format("ethtool -G {0} rx 4096; spread its interrupts over more processors", nic));
+  const auto is_much = [&](uint64_t count, uint64_t few, double most) {
+    return count >= few && Share(count, counted.packets) >= most;
+  };
+  if (is_much(counted.errors, kFewErrors, kMostErrors)) {
+    find(counted.errors, "had errors in",
+         "a cable, a port or the NIC is bad: what is lost is sent again late, and jobs wait for it",
+         fmt::format(
+             "ethtool -S {0} | grep -i err; drain the node and let the VM have another host", nic));
+  }
+  if (is_much(counted.missed, kFewErrors, kMostErrors)) {
+    find(counted.missed, "had no room for",
+         "packets come faster than the node takes them from the NIC: what is lost is sent again "
+         "late",
+         fmt::format("ethtool -G {0} rx 4096; spread its interrupts over more processors", nic));
+  }
+  if (is_much(counted.dropped, kFewDrops, kMostDrops)) {
+    find(counted.dropped, "dropped",
+         "the kernel has no memory or no time for them, or they are for nobody here: what is lost "
+         "is sent again late",
+         fmt::format("ip -s -s link show {0}; cat /proc/net/softnet_stat; raise "
+                     "net.core.netdev_max_backlog and net.core.netdev_budget",
+                     nic));
+  }
 }
 
 void CheckCarrier(const NodeFacts& facts, Findings& findings) {

@@ -44,6 +44,14 @@ TEST(NetworkChecks, WhatFoundNoRoomIsAFindingOfItsOwn) {
   EXPECT_THAT(found[1].remedy, HasSubstr("ethtool -G eth0"));
 }
 
+TEST(NetworkChecks, WhatTheKernelDropsIsFoundWhenItIsMoreThanASwitchSays) {
+  EXPECT_THAT(FindingsOf(With({.packets = 10'000, .dropped = 999}), "nic-errors"), IsEmpty());
+  EXPECT_THAT(FindingsOf(With({.packets = 1'100'000, .dropped = 1000}), "nic-errors"), IsEmpty());
+  const auto found = FindingsOf(With({.packets = 1'000'000, .dropped = 1000}), "nic-errors");
+  EXPECT_THAT(found, ElementsAre(Warning("eth0")));
+  EXPECT_THAT(found[0].what, HasSubstr("dropped 1000 of 1000000 packets"));
+}
+
 TEST(NetworkChecks, ALinkThatFlapsIsFound) {
   EXPECT_THAT(FindingsOf(With({.carrier_lost = 1}), "nic-carrier"), IsEmpty());
   EXPECT_THAT(FindingsOf(With({.carrier_lost = 2}), "nic-carrier"), ElementsAre(Warning("eth0")));

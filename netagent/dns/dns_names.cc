@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "fmt/core.h"
+#include "lib/node_checks/services/nameservers.h"
 #include "lib/os/file.h"
 #include "netagent/dns/dns_answer.h"
-#include "netagent/dns/nameservers.h"
 
 namespace spoke::netagent {
 namespace {
@@ -39,7 +39,9 @@ std::vector<ip::Prefix> DnsNames::Resolvers() const {
   // A node without the file asks itself (resolv.conf(5)), and then says so by `resolvers`.
   const auto text = os::ReadFile(settings_.resolv_conf, kMaxResolvConf);
   if (text.ok()) {
-    for (const ip::Address& address : ParseNameservers(*text)) add(ip::Prefix::Host(address));
+    for (const ip::Address& address : node_checks::ParseNameservers(*text)) {
+      add(ip::Prefix::Host(address));
+    }
   }
   for (const ip::Prefix& block : services_) add(block);
   return out;

@@ -39,6 +39,30 @@ TEST(AgentSettings, WhatIsSaidOverridesAndTheRestStays) {
   EXPECT_EQ(settings.bin_dir, "/x/bin");
   EXPECT_EQ(settings.conf_dir, "/etc/cni/net.d");
   EXPECT_FALSE(settings.counts || settings.fast_path || settings.azure);
+  EXPECT_EQ(settings.metadata_url, "");
+  EXPECT_EQ(settings.services, ServiceSettings());
+}
+
+TEST(AgentSettings, TheServicesThatAreAskedAreTheAgents) {
+  NodeSettings settings;
+  const absl::Status status = TakeAgentSettings(
+      "azure: {new: 1}\nnode_checks:\n  new: {a: 1}\n  cluster_dns: {new: 1, name: a.example, "
+      "servers: [\"${ELSEWHERE}\", 10.96.0.10, \"fd00::10\"]}\n  node_dns: {name: b.example}\n",
+      "a.yaml", &Variable, settings);
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_EQ(settings.metadata_url, "http://169.254.169.254");
+  EXPECT_EQ(settings.services,
+            (ServiceSettings{.cluster_resolvers = {ip::Address::V4(0x0A60000A),
+                                                   ip::Address::V6(0xFD00ULL << 48U, 0x10)},
+                             .cluster_name = "a.example",
+                             .node_name = "b.example"}));
+  NodeSettings elsewhere;
+  EXPECT_EQ(TakeAgentSettings("azure: {imds: \"http://127.0.0.1:81\"}\nnode_checks: {node_dns: "
+                              "{name: \"${ELSEWHERE}\"}}\n",
+                              "a.yaml", &Variable, elsewhere),
+            absl::OkStatus());
+  EXPECT_EQ(elsewhere.metadata_url, "http://127.0.0.1:81");
+  EXPECT_EQ(elsewhere.services, ServiceSettings());
 }
 
 TEST(AgentSettings, ServersAreReadAsFarAsTheyAreKnown) {

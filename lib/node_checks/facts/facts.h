@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "lib/nft/firewall.h"
 #include "lib/node_checks/facts/network_counts.h"
+#include "lib/node_checks/services/service_answers.h"
 
 namespace spoke::node_checks {
 
@@ -37,6 +38,8 @@ struct NodeSettings {
   bool counts = true;                // The key traffic.enabled.
   bool fast_path = true;             // Whether traffic.fast_path is auto.
   bool azure = false;                // Whether this is an Azure VM.
+  std::string metadata_url;          // The cloud's metadata service; empty: it is not asked.
+  ServiceSettings services;          // Which resolvers are asked for what.
   uint32_t pods = 110;               // The most pods that the node has.
   Stage stage = Stage::kInstalled;
 };
@@ -125,6 +128,10 @@ struct NodeFacts {
   std::optional<uint32_t> speed_mbit;       // The NIC's; nullopt: it does not say.
   std::optional<uint32_t> best_speed_mbit;  // The highest that has been seen.
 
+  // What the services said that were asked; nullopt: none has been asked yet.
+  std::optional<ServiceAnswers> services;
+  std::optional<ClockDifference> server_clock;  // nullopt: the server has not said its time.
+
   absl::Status links_status;  // The status; not OK: `links` and `nic` are not known.
   std::vector<LinkFacts> links;
   std::optional<NicFacts> nic;  // The NIC; nullopt: there is no such device.
@@ -159,6 +166,8 @@ inline constexpr const char* kPluginName = "spoke";
 // and Fedora's.
 inline constexpr std::array<const char*, 3> kPluginPaths = {"/opt/cni/bin", "/usr/lib/cni",
                                                             "/usr/libexec/cni"};
+// The metadata service of every Azure VM.
+inline constexpr const char* kAzureMetadataUrl = "http://169.254.169.254";
 // The beginning of the names of pods' links' host ends.
 inline constexpr const char* kPodLinkPrefix = "spk";
 

@@ -175,6 +175,7 @@ void FactsReader::ReadCounters(NodeFacts& facts) {
   NetworkCounters now{.packets = statistic("rx_packets") + statistic("tx_packets"),
                       .errors = statistic("rx_errors") + statistic("tx_errors"),
                       .missed = statistic("rx_missed_errors"),
+                      .dropped = statistic("rx_dropped") + statistic("tx_dropped"),
                       .carrier_lost = number("carrier_down_count").value_or(0)};
   if (const auto snmp = os::ReadFile(proc_ + "/net/snmp", kMaxForeignBytes); snmp.ok()) {
     ParseTcpCounters(*snmp, now);

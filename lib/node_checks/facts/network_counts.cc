@@ -31,7 +31,8 @@ std::optional<NetworkCounters> Difference(const NetworkCounters& before,
   NetworkCounters out;
   for (const auto member :
        {&NetworkCounters::packets, &NetworkCounters::errors, &NetworkCounters::missed,
-        &NetworkCounters::carrier_lost, &NetworkCounters::tcp_sent, &NetworkCounters::tcp_resent}) {
+        &NetworkCounters::dropped, &NetworkCounters::carrier_lost, &NetworkCounters::tcp_sent,
+        &NetworkCounters::tcp_resent}) {
     if (now.*member < before.*member) return std::nullopt;
     out.*member = now.*member - before.*member;
   }

@@ -16,6 +16,7 @@ struct NetworkCounters {
   uint64_t packets = 0;       // Those that the NIC has received and sent.
   uint64_t errors = 0;        // Those among them with an error.
   uint64_t missed = 0;        // Those that came and found no room in the NIC.
+  uint64_t dropped = 0;       // Those that the kernel threw away, at the NIC's device.
   uint64_t carrier_lost = 0;  // How often the link went down.
   uint64_t tcp_sent = 0;      // Segments, of the node itself and not of pods.
   uint64_t tcp_resent = 0;    // Segments that were sent again.

@@ -15,6 +15,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
+#include "lib/node_checks/services/service_settings.h"
 #include "lib/os/unique_fd.h"
 
 namespace spoke::node_checks {
@@ -156,6 +157,20 @@ absl::Status TakeAgentSettings(std::string_view text, const std::string& file,
     settings.fast_path = fast_path == "auto";
   }
   settings.azure = root.Has("azure");
+  if (settings.azure) {
+    settings.metadata_url = kAzureMetadataUrl;
+    const ConfigMap azure = root.Map("azure", Need::kOptional);
+    PassOver(azure);
+    Take(azure, "imds", settings.metadata_url);
+  }
+  if (root.Has("node_checks")) {
+    const ConfigMap checks = root.Map("node_checks", Need::kOptional);
+    PassOver(checks);
+    for (const char* key : {"cluster_dns", "node_dns"}) {
+      if (checks.Has(key)) PassOver(checks.Map(key, Need::kOptional));
+    }
+    ReadServiceSettings(root, &settings.services);
+  }
   return document.Finish();
 }
 

@@ -7,7 +7,7 @@
 
 #include "lib/ip/address.h"
 
-namespace spoke::netagent {
+namespace spoke::node_checks {
 
 // The most name servers that are read: the C library asks the first three (resolv.conf(5)); others
 // may ask more.
@@ -17,4 +17,4 @@ inline constexpr size_t kMaxNameservers = 16;
 // out. What is no such line, or no address, is passed over, as resolvers do.
 std::vector<ip::Address> ParseNameservers(std::string_view text);
 
-}  // namespace spoke::netagent
+}  // namespace spoke::node_checks

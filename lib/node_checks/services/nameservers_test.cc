@@ -1,11 +1,11 @@
-#include "netagent/dns/nameservers.h"
+#include "lib/node_checks/services/nameservers.h"
 
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace spoke::netagent {
+namespace spoke::node_checks {
 namespace {
 
 using testing::ElementsAre;
@@ -34,4 +34,4 @@ TEST(ParseNameservers, TakesOnlySoMany) {
 }
 
 }  // namespace
-}  // namespace spoke::netagent
+}  // namespace spoke::node_checks

@@ -1,8 +1,8 @@
-#include "netagent/dns/nameservers.h"
+#include "lib/node_checks/services/nameservers.h"
 
 #include <algorithm>
 
-namespace spoke::netagent {
+namespace spoke::node_checks {
 namespace {
 
 constexpr std::string_view kKey = "nameserver";
@@ -32,4 +32,4 @@ std::vector<ip::Address> ParseNameservers(std::string_view text) {
   return out;
 }
 
-}  // namespace spoke::netagent
+}  // namespace spoke::node_checks

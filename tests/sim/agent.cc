@@ -158,6 +158,7 @@ void Agent::Apply(const node_api::ServerMessage& message) {
   if (const auto* desired = std::get_if<node_api::DesiredState>(&message)) {
     edges_.trace.Say("{} desired v{}{} +{} -{}", edges_.machine.name, desired->version,
                      desired->full ? " full" : "", desired->added.size(), desired->removed.size());
+    if (desired->full && desired->version > 1) edges_.trace.Count("listed anew in a session");
     if (!attachments_->OnDesired(*desired).ok()) {
       return BeginAnew("the desired state could not be taken");
     }
@@ -167,6 +168,11 @@ void Agent::Apply(const node_api::ServerMessage& message) {
   } else if (const auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
     edges_.trace.Say("{} asked for {}", edges_.machine.name, reclaim->ranges.size());
     edges_.trace.Count("asked to give back");
+    if (std::any_of(reclaim->ranges.begin(), reclaim->ranges.end(), [&](const ip::Prefix& range) {
+          return attachments_->assignments().IsAssigned(range.base());
+        })) {
+      edges_.trace.Count("asked for what is in use");
+    }
     attachments_->OnReclaim(*reclaim);
   } else if (const auto* inventory = std::get_if<node_api::InventoryRequest>(&message)) {
     attachments_->OnInventory(*inventory);

@@ -35,20 +35,35 @@ absl::StatusOr<ipam::NicAddresses> Fabric::Apply(const ipam::NicRequest& desired
   Nic& nic = it->second;
   if (order < nic.order && !Mutant(39)) return absl::AbortedError("the NIC has changed since");
   nic.order = order;
-  std::vector<ipam::IpConfiguration> next = desired.Configured().configurations;
+  for (const ip::Prefix& range : Replace(it->first, desired.Configured().configurations)) {
+    if (on_detached_) on_detached_(it->first, range);
+  }
+  return nic.holds;
+}
+
+// Returns what has left the NIC, which must be there.
+std::set<ip::Prefix> Fabric::Replace(const std::string& vm,
+                                     std::vector<ipam::IpConfiguration> next) {
+  Nic& nic = nics_.at(vm);
   std::erase_if(next, [&](const ipam::IpConfiguration& entry) {
-    return holders_.try_emplace(entry.range.base(), it->first).first->second != it->first;
+    return holders_.try_emplace(entry.range.base(), vm).first->second != vm;
   });
   std::sort(next.begin(), next.end());
   std::set<ip::Prefix> lost;
   for (const auto& entry : nic.holds.configurations) lost.insert(entry.range);
   for (const auto& entry : next) lost.erase(entry.range);
   nic.holds.configurations = std::move(next);
-  for (const ip::Prefix& range : lost) {
-    holders_.erase(range.base());
-    if (on_detached_) on_detached_(it->first, range);
-  }
-  return nic.holds;
+  for (const ip::Prefix& range : lost) holders_.erase(range.base());
+  return lost;
+}
+
+std::vector<ip::Prefix> Fabric::Overwrite(const std::string& vm,
+                                          std::vector<ipam::IpConfiguration> configurations) {
+  const auto nic = nics_.find(vm);
+  if (nic == nics_.end()) return {};
+  nic->second.order = NextOrder();
+  const std::set<ip::Prefix> lost = Replace(vm, std::move(configurations));
+  return {lost.begin(), lost.end()};
 }
 
 std::vector<ipam::NicAddresses> Fabric::List() const {
@@ -108,6 +123,12 @@ void SimCloud::Send(ipam::NicRequest desired) {
 }
 
 void SimCloud::Finish(const ipam::NodeKey& node, absl::StatusOr<ipam::NicAddresses> result) {
+  if (edges_.schedule.now() < edges_.life.still_until()) {
+    edges_.schedule.At(edges_.life.still_until(), [this, alive = alive_, node, result] {
+      if (*alive) Finish(node, result);
+    });
+    return;
+  }
   under_way_.erase(node);
   if (auto next = waiting_.extract(node); !next.empty()) Send(std::move(next.mapped()));
   answer_(node, std::move(result));

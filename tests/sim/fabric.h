@@ -38,12 +38,19 @@ class Fabric {
   uint64_t NextOrder() { return ++last_order_; }
   std::vector<ipam::NicAddresses> List() const;
   const ipam::NicAddresses* Find(const std::string& vm) const;
+  // Another writer than ours makes the NIC hold `configurations`, but for addresses that another
+  // NIC has. Our operations that are under way there are refused. Nobody is called. Returns what
+  // has left the NIC.
+  std::vector<ip::Prefix> Overwrite(const std::string& vm,
+                                    std::vector<ipam::IpConfiguration> configurations);
 
  private:
   struct Nic {
     ipam::NicAddresses holds;
     uint64_t order = 0;
   };
+  std::set<ip::Prefix> Replace(const std::string& vm, std::vector<ipam::IpConfiguration> next);
+
   std::map<std::string, Nic> nics_;             // Keyed by VM id.
   std::map<ip::Address, std::string> holders_;  // The VM, keyed by first address.
   uint64_t last_order_ = 0;

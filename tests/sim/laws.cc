@@ -44,6 +44,8 @@ void Laws::OnMachineDown(const Machine& machine) {
     OnEnding(machine, host_link);
     OnUnlink(machine, host_link);
   }
+  deleted_.erase(deleted_.lower_bound({machine.index, ""}),
+                 deleted_.lower_bound({machine.index + 1, ""}));
   assignable_.erase(machine.vm_id);
 }
 
@@ -51,6 +53,9 @@ void Laws::OnLink(const Machine& machine, const std::string& host_link,
                   const std::vector<ip::Address>& addresses) {
   const LinkKey key{machine.index, host_link};
   links_[key] = {.addresses = addresses};
+  if (deleted_.contains(key)) {
+    Break(11, fmt::format("{} of {} is made after its DEL", host_link, machine.name));
+  }
   for (const ip::Address& address : addresses) {
     const auto [user, is_first] = users_.emplace(address, key);
     if (!is_first) {
@@ -58,10 +63,7 @@ void Laws::OnLink(const Machine& machine, const std::string& host_link,
                            address.ToString(), user->second.second, user->second.first, host_link,
                            machine.index));
     }
-    if (!fabric_.Has(machine.vm_id, address)) {
-      Break(2, fmt::format("{} of {} gets {}, which its NIC has not", host_link, machine.name,
-                           address.ToString()));
-    }
+    CheckOnNic(machine, host_link, address);
     const auto used = last_used_.find(address);
     // Clocks of machines go slower by less than one part in a thousand.
     if (used != last_used_.end() && schedule_.now() - used->second < settings_.cooldown * 0.999) {
@@ -69,6 +71,16 @@ void Laws::OnLink(const Machine& machine, const std::string& host_link,
             fmt::format("{} goes to {} of {} {} after its last use", address.ToString(), host_link,
                         machine.name, absl::FormatDuration(schedule_.now() - used->second)));
     }
+  }
+}
+
+void Laws::CheckOnNic(const Machine& machine, const std::string& host_link,
+                      const ip::Address& address) {
+  if (fabric_.Has(machine.vm_id, address)) {
+    taken_by_others_.erase({machine.vm_id, address});
+  } else if (!taken_by_others_.contains({machine.vm_id, address})) {
+    Break(2, fmt::format("{} of {} gets {}, which its NIC has not", host_link, machine.name,
+                         address.ToString()));
   }
 }
 
@@ -80,6 +92,10 @@ void Laws::OnServed(const Machine& machine, const std::string& host_link) {
 void Laws::OnEnding(const Machine& machine, const std::string& host_link) {
   const auto link = links_.find({machine.index, host_link});
   if (link != links_.end()) link->second.ending = true;
+}
+
+void Laws::OnDeleted(const Machine& machine, const std::string& host_link) {
+  deleted_.emplace(machine.index, host_link);
 }
 
 void Laws::OnUnlink(const Machine& machine, const std::string& host_link) {
@@ -109,6 +125,7 @@ void Laws::OnJournal(const Machine& machine, const netagent::Event& event) {
     for (const ip::Address& address : withdrawn->addresses) {
       if (withdrawn->withdrawn) {
         agent.withdrawn.insert(address);
+        CheckUnused(machine, address);
       } else {
         agent.withdrawn.erase(address);
       }
@@ -116,7 +133,21 @@ void Laws::OnJournal(const Machine& machine, const netagent::Event& event) {
   }
 }
 
+void Laws::CheckUnused(const Machine& machine, const ip::Address& address) {
+  const auto user = users_.find(address);
+  if (user == users_.end() || user->second.first != machine.index) return;
+  Break(4, fmt::format("the agent of {} gives up {}, which {} uses", machine.name,
+                       address.ToString(), user->second.second));
+}
+
 // --- NICs. ---
+
+void Laws::OnTakenByOthers(const std::string& vm, const std::vector<ip::Prefix>& ranges) {
+  for (const ip::Prefix& range : ranges) {
+    ForEachAddress(range,
+                   [&](const ip::Address& address) { taken_by_others_.emplace(vm, address); });
+  }
+}
 
 void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
   const auto agent = assignable_.find(vm);

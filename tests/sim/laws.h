@@ -3,11 +3,13 @@
 // disks, never at what a program believes.
 //
 //  1. One holder: no two pods in the fleet use one address.
-//  2. On the wire: an address that a pod gets is on the NIC of its machine.
+//  2. On the wire: an address that a pod gets is on the NIC of its machine, unless somebody else
+//  has
+//     taken it off.
 //  3. Not from under a pod: nothing is taken off a NIC while a pod there uses it, and no link is
 //     taken down that the runtime has not asked for.
 //  4. Given up first: the store takes an address from a node that exists only when the journal of
-//     the node's agent would not assign it any more.
+//     the node's agent would not assign it any more; and no agent gives up what a pod uses.
 //  5. Acknowledged means kept: what an agent is told, and a report that is acknowledged, is on the
 //     disks by then.
 //  6. Nothing is forgotten: the epoch of the store on the disks is never below one that a node was
@@ -16,8 +18,9 @@
 //  8. One owner: no two records on the disks have one address.
 //  9. Bounded: what the server asks nodes to give back within a minute, but for those that are
 //     drained, is within the breaker's share or floor, and what an operator has let pass.
-// 10. In the end: when nothing fails any more, all pods have addresses, and store, cloud, agents
-//     and pods agree (settled.cc).
+// 10. In the end: when nothing fails any more, all pods have addresses, store, cloud, agents and
+//     pods agree, and no node keeps what its agent has given up (settled.cc).
+// 11. A DEL is the last word: once a runtime hears that it is done, no link is made for its pod.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +75,10 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnServed(const Machine& machine, const std::string& host_link);
   // It is to go: its link may be taken down from now on.
   void OnEnding(const Machine& machine, const std::string& host_link);
+  // It has heard that the DEL of the pod with this link is done, while the ADD may still wait.
+  void OnDeleted(const Machine& machine, const std::string& host_link);
+  // Somebody else than the servers has taken these off the NIC of the VM.
+  void OnTakenByOthers(const std::string& vm, const std::vector<ip::Prefix>& ranges);
 
   // --- Servers. ---
   void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) override;
@@ -94,6 +101,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
     std::set<ip::Address> withdrawn;
   };
 
+  void CheckOnNic(const Machine& machine, const std::string& host_link, const ip::Address& address);
+  void CheckUnused(const Machine& machine, const ip::Address& address);
   void OnDetached(const std::string& vm, const ip::Prefix& range);
   void OnDurable(const StoreDisks::Changes& changes);
   void OnDurableStore(const std::optional<std::string>& value);
@@ -113,7 +122,9 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<LinkKey, Link> links_;
   std::map<ip::Address, LinkKey> users_;
   std::map<ip::Address, absl::Time> last_used_;
-  std::map<std::string, Assignable> assignable_;  // Keyed by VM id.
+  std::set<LinkKey> deleted_;
+  std::set<std::pair<std::string, ip::Address>> taken_by_others_;  // By VM id.
+  std::map<std::string, Assignable> assignable_;                   // Keyed by VM id.
   std::map<std::string, ipam::NodeRecord, std::less<>> durable_;
   std::map<ip::Address, std::string> owners_;  // The key of the record, by first address.
   std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "fmt/core.h"
 #include "tests/sim/schedule.h"
@@ -10,77 +12,55 @@
 namespace spoke::sim {
 namespace {
 
-std::string_view NameOf(Act act) {
-  switch (act) {
-    case Act::kStartPods:
-      return "start-pods";
-    case Act::kStopPods:
-      return "stop-pods";
-    case Act::kRestartPods:
-      return "restart-pods";
-    case Act::kKillAgent:
-      return "kill-agent";
-    case Act::kKillAgents:
-      return "kill-agents";
-    case Act::kReboot:
-      return "reboot";
-    case Act::kReplace:
-      return "replace";
-    case Act::kForget:
-      return "forget";
-    case Act::kCutNode:
-      return "cut-node";
-    case Act::kCutServer:
-      return "cut-server";
-    case Act::kKillServer:
-      return "kill-server";
-    case Act::kRebootServer:
-      return "reboot-server";
-    case Act::kCutStore:
-      return "cut-store";
-    case Act::kStoreRefuses:
-      return "store-refuses";
-    case Act::kStoreForgets:
-      return "store-forgets";
-    case Act::kCloudRefuses:
-      return "cloud-refuses";
-    case Act::kCloudForgets:
-      return "cloud-forgets";
-    case Act::kCloudSlow:
-      return "cloud-slow";
-    case Act::kStaleListings:
-      return "stale-listings";
-    case Act::kNetworkSlow:
-      return "network-slow";
-    case Act::kJournalFull:
-      return "journal-full";
-    case Act::kKernelRefuses:
-      return "kernel-refuses";
-    case Act::kLoseDels:
-      return "lose-dels";
-    case Act::kDrain:
-      return "drain";
-    case Act::kUndrain:
-      return "undrain";
-    case Act::kReserve:
-      return "reserve";
-    case Act::kEndReservations:
-      return "end-reservations";
-    case Act::kBackup:
-      return "backup";
-    case Act::kRestore:
-      return "restore";
-    case Act::kServerClock:
-      return "server-clock";
-    case Act::kUnfreeze:
-      return "unfreeze";
-    case Act::kQuarantine:
-      return "quarantine";
-    case Act::kLift:
-      return "lift";
+// In the order of the type.
+constexpr std::pair<Act, std::string_view> kNames[] = {
+    {Act::kStartPods, "start-pods"},
+    {Act::kStopPods, "stop-pods"},
+    {Act::kRestartPods, "restart-pods"},
+    {Act::kKillAgent, "kill-agent"},
+    {Act::kKillAgents, "kill-agents"},
+    {Act::kReboot, "reboot"},
+    {Act::kReplace, "replace"},
+    {Act::kReimage, "reimage"},
+    {Act::kForget, "forget"},
+    {Act::kCutNode, "cut-node"},
+    {Act::kCutServer, "cut-server"},
+    {Act::kKillServer, "kill-server"},
+    {Act::kRebootServer, "reboot-server"},
+    {Act::kStandStill, "stand-still"},
+    {Act::kCutStore, "cut-store"},
+    {Act::kStoreRefuses, "store-refuses"},
+    {Act::kStoreForgets, "store-forgets"},
+    {Act::kCloudRefuses, "cloud-refuses"},
+    {Act::kCloudForgets, "cloud-forgets"},
+    {Act::kCloudSlow, "cloud-slow"},
+    {Act::kTakeOff, "take-off"},
+    {Act::kWriteBack, "write-back"},
+    {Act::kStaleListings, "stale-listings"},
+    {Act::kNetworkSlow, "network-slow"},
+    {Act::kJournalFull, "journal-full"},
+    {Act::kKernelRefuses, "kernel-refuses"},
+    {Act::kLoseDels, "lose-dels"},
+    {Act::kKillPlugins, "kill-plugins"},
+    {Act::kDrain, "drain"},
+    {Act::kUndrain, "undrain"},
+    {Act::kReserve, "reserve"},
+    {Act::kEndReservations, "end-reservations"},
+    {Act::kBackup, "backup"},
+    {Act::kRestore, "restore"},
+    {Act::kServerClock, "server-clock"},
+    {Act::kUnfreeze, "unfreeze"},
+    {Act::kQuarantine, "quarantine"},
+    {Act::kLift, "lift"},
+};
+
+constexpr bool NamesAreInOrder() {
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    if (static_cast<size_t>(kNames[i].first) != i) return false;
   }
-  return "";
+  return kNames[std::size(kNames) - 1].first == Act::kLift;
 }
+static_assert(NamesAreInOrder());
 
 // One kind of event: how often it comes, beside the others, and how large it is.
 struct Kind {
@@ -169,11 +149,37 @@ void AddQuarantines(uint64_t seed, const PlanSettings& settings, Plan& plan) {
   }
 }
 
+// What comes in some runs only, and is drawn apart from the rest as well.
+struct Apart {
+  std::string_view name;
+  Kind kind;
+  double share = 0.3;  // Of the runs.
+  uint64_t most = 4;   // Times in a run.
+};
+
+void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
+  const Apart all[] = {
+      {"stand still", {Act::kStandStill, 1, 0, absl::Seconds(20)}},
+      {"kill plugins", {Act::kKillPlugins, 1, 0, absl::Minutes(2)}, 0.2},
+      {"take off", {Act::kTakeOff, 1, 8}},
+      {"write back", {Act::kWriteBack, 1, 0, absl::Minutes(3)}},
+      {"reimage", {Act::kReimage, 1}},
+  };
+  for (const Apart& apart : all) {
+    Random random = RandomFor(seed, apart.name);
+    if (!random.Chance(apart.share)) continue;
+    const uint64_t times = 1 + random.Below(apart.most);
+    for (uint64_t i = 0; i < times; ++i) {
+      plan.push_back(Draw(random, std::array{apart.kind}, settings));
+    }
+  }
+}
+
 }  // namespace
 
 std::string Describe(const PlannedEvent& event) {
   std::string text = fmt::format("{:.3f}s {} {}", absl::ToDoubleSeconds(event.at),
-                                 NameOf(event.act), event.target);
+                                 kNames[static_cast<size_t>(event.act)].second, event.target);
   if (event.amount != 0) text += fmt::format(" x{}", event.amount);
   if (event.lasts > absl::ZeroDuration()) {
     text += fmt::format(", for {:.3f}s", absl::ToDoubleSeconds(event.lasts));
@@ -205,6 +211,7 @@ Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
         {.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)), .act = Act::kRestore});
   }
   AddQuarantines(seed, settings, plan);
+  AddApart(seed, settings, plan);
   std::stable_sort(plan.begin(), plan.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
   return plan;

@@ -18,34 +18,40 @@ enum class Act : uint8_t {
   kKillAgents,    // All at once, as in an upgrade.
   kReboot,        // The machine boots.
   kReplace,       // Another machine comes under the same name.
+  kReimage,       // The machine gets a new disk, and its NIC has no address for pods any more.
   kForget,        // The former ones are deleted at once, and the operator ends their records.
   kCutNode,       // From all servers, for a while.
   kCutServer,     // From all nodes, for a while.
   kKillServer,    // The leader, after `amount` acts of it.
   kRebootServer,  // The leader's machine boots.
+  kStandStill,    // The leader's process, for a while, as if no time passed for it.
   kCutStore,      // The leader from its store, for a while.
   kStoreRefuses,  // A share of commits, for a while.
   kStoreForgets,  // A share of the answers of commits is lost, for a while.
   kCloudRefuses,
   kCloudForgets,  // A share of the answers of the cloud is lost, for a while.
   kCloudSlow,
+  kTakeOff,    // Somebody else takes the address at `amount` off a machine's NIC.
+  kWriteBack,  // Somebody else reads a machine's NIC, and after a while writes back what it had.
   kStaleListings,
   kNetworkSlow,
   kJournalFull,
   kKernelRefuses,
-  kLoseDels,  // A share of DELs is lost, and others come twice and late, for a while.
+  kLoseDels,     // A share of DELs is lost, and others come twice and late, for a while.
+  kKillPlugins,  // A share of plugins that wait is killed, and dies after the DEL, for a while.
   kDrain,
   kUndrain,
   kReserve,  // `amount` addresses on a machine.
   kEndReservations,
   kBackup,       // The operator copies the store.
-  kRestore,      // And puts the copy in its place.
+  kRestore,      // And puts the copy in its place; `amount` 1: for servers on other machines.
   kServerClock,  // The clock of a server's machine is set, by `amount` seconds.
   kUnfreeze,
   kQuarantine,  // Of an address that the node has: one in use, if there is any.
   kLift,        // Of all quarantines.
 };
 
+// For what a share of calls suffers `amount` is the share in percent; 0: some.
 struct PlannedEvent {
   absl::Duration at;
   Act act = Act::kStartPods;

@@ -1,6 +1,8 @@
 // What a process of the fleet still does once it is to die: nothing.
 #pragma once
 
+#include "absl/time/time.h"
+
 namespace spoke::sim {
 
 // The life of one process. Everything that it does to the world passes here, so that it can be
@@ -18,10 +20,15 @@ class Life {
   void DieAfter(int acts) { acts_left_ = acts; }
   void Die() { dead_ = true; }
   bool dead() const { return dead_; }
+  // Until then the process stands still, as when its machine is suspended: it does nothing and
+  // hears nothing, and goes on as if no time had passed. Its owner sees to that.
+  void StandStillUntil(absl::Time until) { still_until_ = until; }
+  absl::Time still_until() const { return still_until_; }
 
  private:
   int acts_left_ = -1;  // Negative: it lives on.
   bool dead_ = false;
+  absl::Time still_until_ = absl::InfinitePast();
 };
 
 }  // namespace spoke::sim

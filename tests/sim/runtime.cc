@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/version.h"
+#include "netagent/links/attach_plan.h"
 
 namespace spoke::sim {
 namespace {
@@ -79,11 +80,8 @@ void Runtime::Add(uint64_t id) {
   os::UniqueFd netns = netagent::FakeKernel::Copy(sandbox.netns.get());
   if (edges_.random.Chance(edges_.faults.plugin_killed)) {
     After(edges_.random.Between(absl::ZeroDuration(), absl::Seconds(20)), [this, id, client] {
-      const auto waits = adds_.extract(client);
-      if (waits.empty()) return;
+      if (!adds_.contains(client)) return;
       edges_.trace.Count("plugin killed");
-      sandboxes_.at(id).client = 0;
-      if (Agent* present = edges_.agent(); present != nullptr) present->HangUp(client);
       Remove(sandboxes_.at(id), id);
     });
   }
@@ -128,15 +126,30 @@ void Runtime::OnAdded(uint64_t id, const cni::Response& response) {
 
 // The sandbox goes. Its DEL comes first, unless it is lost.
 void Runtime::Remove(Sandbox& sandbox, uint64_t id) {
-  if (sandbox.client != 0) {  // The plugin of its ADD is killed.
-    adds_.erase(sandbox.client);
-    if (Agent* agent = edges_.agent(); agent != nullptr) agent->HangUp(sandbox.client);
-    sandbox.client = 0;
-  }
+  if (sandbox.client != 0) KillPlugin(sandbox);
   sandbox.phase = Phase::kDeleting;
   sandbox.netns = os::UniqueFd();
   edges_.laws.OnEnding(edges_.machine, sandbox.host_link);
   After(absl::ZeroDuration(), [this, id] { Del(id); });
+}
+
+// The agent hears that the plugin of an ADD hangs up, now and then only after the DEL that follows:
+// a plugin that does not die at once has the pod's namespace open until then.
+void Runtime::KillPlugin(Sandbox& sandbox) {
+  const uint64_t client = std::exchange(sandbox.client, 0);
+  adds_.erase(client);
+  const auto hang_up = [this, client] {
+    if (Agent* agent = edges_.agent(); agent != nullptr) agent->HangUp(client);
+  };
+  const double late = edges_.faults.late_hang_up;
+  if (late == 0 || !edges_.random.Chance(late)) return hang_up();
+  edges_.trace.Count("late hang-up");
+  sandbox.lingers = true;
+  After(edges_.random.Between(absl::Seconds(1), absl::Seconds(30)),
+        [this, hang_up, netns = sandbox.netns_id] {
+          hang_up();
+          EndNetns(netns);
+        });
 }
 
 void Runtime::Del(uint64_t id) {
@@ -154,6 +167,9 @@ void Runtime::Del(uint64_t id) {
     After(edges_.random.Between(absl::Milliseconds(300), absl::Seconds(2)),
           [this, id] { Del(id); });
     return;
+  }
+  if (it->second.lingers) {
+    edges_.laws.OnDeleted(edges_.machine, netagent::HostLinkName({container, "eth0"}));
   }
   if (edges_.random.Chance(edges_.faults.del_doubled)) DelAgain(container);
   Finish(id);
@@ -182,13 +198,18 @@ bool Runtime::CallDel(const std::string& container) {
   return done;
 }
 
-// The namespace goes with the sandbox; a pod that is still wanted gets another one.
+void Runtime::EndNetns(const netagent::FakeKernel::NetnsId& netns) {
+  const std::string host_link = edges_.machine.kernel->HostLinkIn(netns);
+  edges_.machine.kernel->DestroyPodNetns(netns);
+  if (!host_link.empty()) edges_.laws.OnUnlink(edges_.machine, host_link);
+}
+
+// The namespace goes with the sandbox, unless a plugin has it open; a pod that is still wanted gets
+// another one.
 void Runtime::Finish(uint64_t id) {
   const auto found = sandboxes_.extract(id);
-  Sandbox& sandbox = found.mapped();
-  const std::string host_link = edges_.machine.kernel->HostLinkIn(sandbox.netns_id);
-  edges_.machine.kernel->DestroyPodNetns(sandbox.netns_id);
-  if (!host_link.empty()) edges_.laws.OnUnlink(edges_.machine, host_link);
+  const Sandbox& sandbox = found.mapped();
+  if (!sandbox.lingers) EndNetns(sandbox.netns_id);
   if (!sandbox.wanted) return;
   After(edges_.random.Between(absl::Milliseconds(500), absl::Seconds(5)), [this] { Launch(); });
 }
@@ -246,13 +267,13 @@ void Runtime::OnAgentGone() {
   for (const auto& [client, id] : waiting) OnAdded(id, cni::Response{});
 }
 
-void Runtime::OnBoot() {
+void Runtime::OnBoot(bool disk_is_new) {
   ++boot_;
   adds_.clear();
   const Sandboxes former = std::exchange(sandboxes_, {});
   for (const auto& [id, sandbox] : former) {
     // The runtime still has the sandboxes of before, and takes them down.
-    if (edges_.random.Chance(0.5)) DelAgain(sandbox.container);
+    if (!disk_is_new && edges_.random.Chance(0.5)) DelAgain(sandbox.container);
   }
   for (uint64_t i = 0; i < wanted_; ++i) {
     After(edges_.random.Between(absl::Seconds(1), absl::Seconds(20)), [this] { Launch(); });

@@ -20,6 +20,7 @@ struct RuntimeFaults {
   double del_lost = 0;       // The share of pods whose sandbox goes without a DEL.
   double del_doubled = 0;    // The share whose DEL comes again, up to some minutes later.
   double plugin_killed = 0;  // The share of ADDs whose plugin is killed while it waits.
+  double late_hang_up = 0;   // The share of those of which the agent hears after the DEL.
 };
 
 // Not thread-safe.
@@ -50,8 +51,9 @@ class Runtime {
 
   // The agent has died: all plugins that wait for it lose their connections.
   void OnAgentGone();
-  // The machine boots: its pods are started again, and the DELs of those before may still come.
-  void OnBoot();
+  // The machine boots: its pods are started again, and the DELs of those before may still come,
+  // unless the disk with all that the runtime knew has gone.
+  void OnBoot(bool disk_is_new = false);
   void OnAnswer(uint64_t client, const cni::Response& response);
 
   uint64_t wanted() const { return wanted_; }
@@ -70,7 +72,8 @@ class Runtime {
     absl::Time deadline;  // By the machine's clock.
     uint64_t client = 0;  // The plugin that waits; 0: none does.
     std::string host_link = {};
-    bool wanted = true;  // Its pod is to run; else it goes once its ADD is over.
+    bool wanted = true;    // Its pod is to run; else it goes once its ADD is over.
+    bool lingers = false;  // The plugin of its ADD has the namespace open for a while yet.
   };
   using Sandboxes = std::map<uint64_t, Sandbox>;
 
@@ -78,6 +81,8 @@ class Runtime {
   void Add(uint64_t id);
   void AddLater(uint64_t id, absl::Duration wait);
   void Remove(Sandbox& sandbox, uint64_t id);
+  void KillPlugin(Sandbox& sandbox);
+  void EndNetns(const netagent::FakeKernel::NetnsId& netns);
   void Del(uint64_t id);
   void DelAgain(const std::string& container);
   bool CallDel(const std::string& container);

@@ -393,6 +393,155 @@ void AddRestores(std::vector<Scenario>& all) {
                     .Build());
 }
 
+// What an agent and its server say to each other at the same time.
+void AddCrossings(std::vector<Scenario>& all) {
+  Builder taken("asked-for-while-it-is-taken", "Cilium#13412: given up while a pod takes it", 3);
+  taken.OnAll(10, Act::kStartPods, 12)
+      .OnAll(30, Act::kStopPods, 10)
+      .At(72, Act::kNetworkSlow, 0, 100, 130);
+  for (uint64_t node = 0; node < 3; ++node) {
+    const double second = 75 + 40 * static_cast<double>(node);
+    taken.At(second, Act::kDrain, node).At(second + 30, Act::kUndrain, node);
+    for (int i = 1; i <= 6; ++i) taken.At(second + 0.4 * i, Act::kStartPods, node, 1);
+  }
+  all.push_back(taken.Until(absl::Minutes(7)).Promises("asked for what is in use", 2).Build());
+
+  Builder listed("listed-anew-while-it-is-given-up", "a list of before brings back what goes", 4);
+  listed.OnAll(10, Act::kStartPods, 12)
+      .OnAll(30, Act::kStopPods, 10)
+      .At(72, Act::kNetworkSlow, 0, 100, 160);
+  for (uint64_t node = 0; node < 4; ++node) {
+    const double second = 75 + 40 * static_cast<double>(node);
+    // What the operator takes back cannot be stored, so that the node is told anew what it has.
+    listed.At(second, Act::kDrain, node)
+        .At(second + 0.5, Act::kStoreRefuses, 0, 100, 0.4)
+        .At(second + 0.6, Act::kUndrain, node)
+        .At(second + 20, Act::kUndrain, node);
+    for (int i = 0; i < 8; ++i) listed.At(second + 0.5 * i, Act::kStartPods, node, 1);
+  }
+  all.push_back(listed.Until(absl::Minutes(8)).Promises("listed anew in a session", 2).Build());
+
+  all.push_back(Builder("plugin-dies-after-the-del", "an ADD that waits outlives its pod", 3)
+                    .At(5, Act::kKillPlugins, 0, 60, 250)
+                    .At(30, Act::kCloudSlow, 0, 0, 220)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .Each({40, 7, 250}, Act::kStartPods, 9)
+                    .Each({53, 7, 250}, Act::kStopPods, 9)
+                    .Until(absl::Minutes(7))
+                    .Promises("late hang-up", 5)
+                    .Build());
+}
+
+// What was used a moment before, and is wanted at once.
+void AddCooldowns(std::vector<Scenario>& all) {
+  Builder booted("booted-in-quarantine", "what is in quarantine rests like all else after a boot",
+                 3);
+  booted.OnAll(10, Act::kStartPods, 6).At(50, Act::kCloudSlow, 0, 0, 150);
+  for (int which = 0; which < 4; ++which) {
+    booted.At(40 + which, Act::kQuarantine, 0, which).At(90 + which, Act::kQuarantine, 1, which);
+  }
+  all.push_back(booted.At(60, Act::kReboot, 0)
+                    .At(66, Act::kStartPods, 0, 12)
+                    .At(72, Act::kLift)
+                    .At(76, Act::kStopPods, 0, 12)
+                    .At(110, Act::kReboot, 1)
+                    .At(116, Act::kStartPods, 1, 12)
+                    .At(122, Act::kLift)
+                    .At(200, Act::kStopPods, 1, 12)
+                    .Promises("machine booted", 2)
+                    .Promises("quarantine", 8)
+                    .Promises("lift", 2)
+                    .Build());
+  all.push_back(
+      Builder("forgotten-and-all-is-wanted", "whereabouts#313: none left but what rests", 3)
+          .Pool("10.1.0.0/27")
+          .At(10, Act::kStartPods, 0, 8)
+          .At(11, Act::kStartPods, 1, 2)
+          .At(11, Act::kStartPods, 2, 2)
+          .At(20, Act::kStartPods, 1, 6)
+          .At(40, Act::kStopPods, 1, 7)
+          .At(80, Act::kDrain, 1)
+          .At(150, Act::kReplace, 0)
+          .At(150.5, Act::kForget, 0)
+          .At(151, Act::kStartPods, 2, 14)
+          .At(240, Act::kStopPods, 2, 12)
+          .At(250, Act::kUndrain, 1)
+          .Until(absl::Minutes(8))
+          .Promises("forget")
+          .Build());
+}
+
+// Those who go on from what was so a while ago.
+void AddLatecomers(std::vector<Scenario>& all) {
+  Builder still("leader-stands-still", "Kleppmann 2016: a pause outlasts the lease", 3);
+  still.Servers(3).OnAll(10, Act::kStartPods, 4);
+  for (const double second : {40, 110, 180}) {
+    // The cloud is asked for more while it answers; and the next leader asks for more still.
+    still.OnAll(second - 0.5, Act::kStartPods, 4)
+        .OnAll(second - 0.25, Act::kStartPods, 4)
+        .OnAll(second - 0.1, Act::kStartPods, 4)
+        .At(second, Act::kStandStill, 0, 0, 15)
+        .OnAll(second + 8, Act::kStartPods, 5);
+  }
+  all.push_back(still.Promises("server stood still", 3)
+                    .Promises("server started", 4)
+                    .Promises("cloud not asked by who may not lead", 1)
+                    .Build());
+  all.push_back(
+      Builder("restored-on-other-machines", "issue 9: only nodes know of a newer store", 3)
+          .Pool("10.1.0.0/26")
+          .At(10, Act::kStartPods, 0, 12)
+          .At(11, Act::kStartPods, 1, 3)
+          .At(11, Act::kStartPods, 2, 3)
+          .At(40, Act::kStopPods, 0, 10)
+          .At(75, Act::kBackup)
+          .At(80, Act::kDrain, 0)
+          .At(120, Act::kStartPods, 1, 25)
+          .At(120, Act::kStartPods, 2, 25)
+          .At(175, Act::kStartPods, 0, 8)
+          .At(180, Act::kRestore, 0, 1)
+          .At(260, Act::kStopPods, 1, 24)
+          .At(260, Act::kStopPods, 2, 24)
+          .At(265, Act::kUndrain, 0)
+          .Until(absl::Minutes(8))
+          .Promises("restore")
+          .Promises("server started", 2)
+          .Build());
+}
+
+// NICs that are not as the servers have left them.
+void AddOtherWriters(std::vector<Scenario>& all) {
+  all.push_back(Builder("nics-that-others-write", "a NIC is edited by hand, or by a tool", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .Each({30, 25, 250}, Act::kTakeOff, 3)
+                    .Each({35, 30, 250}, Act::kWriteBack, 0, 20)
+                    .Each({40, 7, 250}, Act::kRestartPods, 2)
+                    .OnAll(100, Act::kStartPods, 8)
+                    .At(140, Act::kWriteBack, 0, 0, 30)
+                    .At(142, Act::kWriteBack, 1, 0, 40)
+                    .OnAll(102, Act::kStopPods, 10)
+                    .At(145, Act::kDrain, 0)
+                    .At(146, Act::kDrain, 1)
+                    .At(220, Act::kUndrain, 0)
+                    .At(220, Act::kUndrain, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("taken off by others", 8)
+                    .Promises("put there by others", 1)
+                    .Build());
+  all.push_back(Builder("reimaged-without-its-addresses", "a scale set gives a VM its first NIC", 3)
+                    .OnAll(10, Act::kStartPods, 6)
+                    .At(60, Act::kReimage, 0)
+                    .At(100, Act::kReimage, 1)
+                    .At(104, Act::kReimage, 1)
+                    .At(150, Act::kStaleListings, 0, 0, 100)
+                    .At(155, Act::kReimage, 0)
+                    .Each({62, 10, 240}, Act::kRestartPods, 2)
+                    .Until(absl::Minutes(8))
+                    .Promises("machine reimaged", 4)
+                    .Promises("taken off by others", 12)
+                    .Build());
+}
+
 }  // namespace
 
 std::vector<Scenario> AllScenarios() {
@@ -403,6 +552,10 @@ std::vector<Scenario> AllScenarios() {
   AddReleases(all);
   AddServers(all);
   AddRestores(all);
+  AddCrossings(all);
+  AddCooldowns(all);
+  AddLatecomers(all);
+  AddOtherWriters(all);
   return all;
 }
 

@@ -54,6 +54,24 @@ void World::CheckLeftovers(const Node& node) {
   }
 }
 
+// What an agent has given up goes off its node, or may be assigned again.
+void World::CheckGivenUp(const ipam::FleetView& view) {
+  for (const auto& node : nodes_) {
+    if (!node->agent) continue;
+    const ipam::NodeKey key{node->machine.name, node->machine.vm_id};
+    const ipam::NodeRecord* record = view.fleet.ledger.Find(key);
+    const auto session = view.sessions.find(key);
+    if (record == nullptr || session == view.sessions.end()) continue;
+    if (session->second.reclaim_pending != 0) continue;  // It has been asked just now.
+    for (const ip::Address& address : node->agent->attachments().assignments().Withdrawn()) {
+      const ipam::Configuration* held = record->Holding(address);
+      if (held == nullptr || held->state != ipam::AddressState::kAttached) continue;
+      laws_.Break(10, fmt::format("the agent of {} has given up {}, which its node keeps", key.name,
+                                  address.ToString()));
+    }
+  }
+}
+
 // The product's own audit, of what the servers, the fabric and the agents have.
 void World::CheckAudit() {
   Host* const leader = Leader();
@@ -68,6 +86,7 @@ void World::CheckAudit() {
     for (const std::string& problem : view.problems) {
       if (!IsOver(problem)) laws_.Break(10, "a problem is left: " + problem);
     }
+    CheckGivenUp(view);
     for (const auto& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
     for (const auto& [key, record] : view.fleet.ledger.nodes()) {
       snapshot.Add(record, view.fleet.ledger.quarantine());

@@ -9,11 +9,13 @@
 
 namespace spoke::sim {
 
+bool StoreDisks::Compares() const { return !Mutant(35); }
+
 absl::StatusOr<int64_t> StoreDisks::Write(const std::vector<const ipam::CompareAndPut*>& puts) {
   for (const ipam::CompareAndPut* put : puts) {
     const auto it = records_.find(put->key);
     const int64_t found = it == records_.end() ? 0 : it->second.revision;
-    if (found != put->expected) return ipam::Changed(*put, found);
+    if (Compares() && found != put->expected) return ipam::Changed(*put, found);
   }
   ++last_revision_;
   Changes changes;
@@ -80,7 +82,7 @@ absl::StatusOr<std::vector<int64_t>> SimStore::Commit(std::span<const ipam::Comp
   // A process may die before its commit, or with the commit on its way.
   const bool dies = !edges_.life.Acts();
   if (dies && edges_.random.Chance(0.5)) return absl::UnavailableError("the process is dead");
-  if (edges_.disks.term() != term_ && !Mutant(35)) {
+  if (edges_.disks.Compares() && edges_.disks.term() != term_) {
     deposed_ = true;
     return absl::FailedPreconditionError("another server leads");
   }

@@ -31,6 +31,9 @@ class StoreDisks {
   void Watch(OnChange on_change) { on_change_ = std::move(on_change); }
 
   const Records& records() const { return records_; }
+  // Whether transactions compare what they rest on: that their writer leads, and that what they
+  // replace is what there is.
+  bool Compares() const;
   // Writes one transaction, all of it or nothing. Errors: kAborted.
   absl::StatusOr<int64_t> Write(const std::vector<const ipam::CompareAndPut*>& puts);
   // Puts an older copy in place of what there is, as an operator does who restores a backup.

@@ -90,7 +90,7 @@ class World final : public StreamEnds {
 
   // --- Machines (world_machines.cc). ---
   void AddNode(size_t index);
-  void Boot(Node& node);
+  void Boot(Node& node, bool disk_is_new = false);
   void StartAgent(Node& node);
   void StartAgentLater(Node& node, absl::Duration least, absl::Duration most);
   void Tend(Node& node);
@@ -99,6 +99,7 @@ class World final : public StreamEnds {
   void EndMachine(Node& node);
   void Reboot(Node& node);
   void Replace(Node& node);
+  void Reimage(Node& node);
   void Dial(Node& node, size_t server);
 
   // --- Servers (world_servers.cc). ---
@@ -119,12 +120,14 @@ class World final : public StreamEnds {
               std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
   void ForgetFormer(const Node& node);
   void QuarantineOneOf(const std::string& node, int64_t which);
-  void Restore();
+  void Restore(bool on_other_machines);
+  void WriteAsAnother(Node& node, const PlannedEvent& event);
   void For(absl::Duration lasts, double& share, double value);
 
   void CheckPods();
   void CheckLeftovers(const Node& node);
   void CheckAudit();
+  void CheckGivenUp(const ipam::FleetView& view);
 
   const WorldSettings settings_;
   Schedule schedule_;

@@ -29,7 +29,7 @@ void World::AddNode(size_t index) {
 }
 
 // The machine begins anew: nothing of what was in its memory is there any more.
-void World::Boot(Node& node) {
+void World::Boot(Node& node, bool disk_is_new) {
   Machine& machine = node.machine;
   ++machine.boots;
   machine.exists = true;
@@ -43,7 +43,7 @@ void World::Boot(Node& node) {
   machine.journal.clear();
   machine.tombstones.clear();
   laws_.OnMachine(machine);
-  node.runtime->OnBoot();
+  node.runtime->OnBoot(disk_is_new);
   StartAgentLater(node, absl::Milliseconds(500), absl::Seconds(4));
 }
 
@@ -74,6 +74,17 @@ void World::Reboot(Node& node) {
   trace_.Count("machine booted");
   if (node.random->Chance(0.3)) node.machine.token.clear();
   Boot(node);
+}
+
+// The VM gets a new disk, and its NIC again what it had when it was made: no addresses for pods.
+void World::Reimage(Node& node) {
+  EndMachine(node);
+  trace_.Count("machine reimaged");
+  node.machine.token.clear();
+  const std::vector<ip::Prefix> lost = fabric_.Overwrite(node.machine.vm_id, {});
+  laws_.OnTakenByOthers(node.machine.vm_id, lost);
+  trace_.Count("taken off by others", lost.size());
+  Boot(node, /*disk_is_new=*/true);
 }
 
 void World::EndMachine(Node& node) {

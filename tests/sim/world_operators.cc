@@ -1,5 +1,6 @@
 // What a plan does to the fleet: faults, and what operators want.
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "fmt/core.h"
@@ -13,7 +14,10 @@
 namespace spoke::sim {
 namespace {
 
-constexpr double kShare = 0.3;  // Of what fails while something fails.
+// The share of what fails while something fails.
+double ShareOf(const PlannedEvent& event) {
+  return event.amount > 0 ? static_cast<double>(event.amount) / 100 : 0.3;
+}
 
 }  // namespace
 
@@ -31,7 +35,10 @@ void World::Do(const PlannedEvent& event) {
     case Act::kKillAgent:
     case Act::kReboot:
     case Act::kReplace:
+    case Act::kReimage:
     case Act::kCutNode:
+    case Act::kTakeOff:
+    case Act::kWriteBack:
       return DoToMachine(*nodes_[event.target % nodes_.size()], event);
     case Act::kKillAgents:
       for (const auto& node : nodes_) {
@@ -41,6 +48,7 @@ void World::Do(const PlannedEvent& event) {
     case Act::kCutServer:
     case Act::kKillServer:
     case Act::kRebootServer:
+    case Act::kStandStill:
     case Act::kCutStore:
     case Act::kStoreRefuses:
     case Act::kStoreForgets:
@@ -54,6 +62,7 @@ void World::Do(const PlannedEvent& event) {
     case Act::kJournalFull:
     case Act::kKernelRefuses:
     case Act::kLoseDels:
+    case Act::kKillPlugins:
       return DoToEdges(event);
     case Act::kDrain:
     case Act::kUndrain:
@@ -76,12 +85,40 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kRestartPods) node.runtime->Restart(amount);
   if (event.act == Act::kReboot) Reboot(node);
   if (event.act == Act::kReplace) Replace(node);
+  if (event.act == Act::kReimage) Reimage(node);
+  if (event.act == Act::kTakeOff || event.act == Act::kWriteBack) WriteAsAnother(node, event);
   if (event.act == Act::kCutNode) {
     network_.CutOffNode(node.machine.index, schedule_.now() + event.lasts);
     trace_.Count("machine cut off");
   }
   if (event.act == Act::kKillAgent && node.agent) {
     node.agent->life().DieAfter(static_cast<int>(event.amount));
+  }
+}
+
+// Somebody else than the servers changes the NIC.
+void World::WriteAsAnother(Node& node, const PlannedEvent& event) {
+  const std::string vm = node.machine.vm_id;
+  const ipam::NicAddresses* const nic = fabric_.Find(vm);
+  if (nic == nullptr) return;
+  std::vector<ipam::IpConfiguration> next = nic->configurations;
+  const auto write = [this, vm](const std::vector<ipam::IpConfiguration>& entries) {
+    const ipam::NicAddresses* const before = fabric_.Find(vm);
+    if (before == nullptr) return;
+    const size_t had = before->configurations.size();
+    const std::vector<ip::Prefix> lost = fabric_.Overwrite(vm, entries);
+    laws_.OnTakenByOthers(vm, lost);
+    const size_t come = fabric_.Find(vm)->configurations.size() + lost.size() - had;
+    trace_.Say("somebody else takes {} off vm={}, and puts {} there", lost.size(), vm, come);
+    trace_.Count("taken off by others", lost.size());
+    trace_.Count("put there by others", come);
+  };
+  if (event.act == Act::kWriteBack) {
+    schedule_.After(event.lasts, [write, next] { write(next); });
+  } else if (!next.empty()) {
+    const size_t which = static_cast<size_t>(event.amount) % next.size();
+    next.erase(next.begin() + static_cast<std::ptrdiff_t>(which));
+    write(next);
   }
 }
 
@@ -103,33 +140,43 @@ void World::DoToServer(const PlannedEvent& event) {
     ++leader->boots;
     disks_.CutPower();
     BuryServer(*leader, /*silent=*/true, absl::Seconds(5));
+  } else if (event.act == Act::kStandStill) {
+    leader->server->life().StandStillUntil(schedule_.now() + event.lasts);
+    network_.CutOffServer(leader->index, schedule_.now() + event.lasts);
+    trace_.Count("server stood still");
   } else if (event.act == Act::kCutStore) {
     faults.unreachable = true;
     schedule_.After(event.lasts, [&faults] { faults.unreachable = false; });
     trace_.Count("server cut off from the store");
   } else if (event.act == Act::kStoreRefuses) {
-    For(event.lasts, faults.refused, kShare);
+    For(event.lasts, faults.refused, ShareOf(event));
     faults.in_parts = true;
   } else if (event.act == Act::kStoreForgets) {
-    For(event.lasts, faults.answers_lost, kShare);
+    For(event.lasts, faults.answers_lost, ShareOf(event));
   }
 }
 
 void World::DoToEdges(const PlannedEvent& event) {
-  if (event.act == Act::kCloudRefuses) For(event.lasts, cloud_faults_.refused, kShare);
-  if (event.act == Act::kCloudForgets) For(event.lasts, cloud_faults_.answers_lost, kShare);
+  if (event.act == Act::kCloudRefuses) For(event.lasts, cloud_faults_.refused, ShareOf(event));
+  if (event.act == Act::kCloudForgets) For(event.lasts, cloud_faults_.answers_lost, ShareOf(event));
   if (event.act == Act::kStaleListings) For(event.lasts, cloud_faults_.listings_stale, 1);
-  if (event.act == Act::kNetworkSlow) For(event.lasts, network_faults_.slow, kShare);
-  if (event.act == Act::kJournalFull) For(event.lasts, machine_faults_.journal_full, kShare);
-  if (event.act == Act::kKernelRefuses) For(event.lasts, machine_faults_.kernel_refuses, kShare);
+  if (event.act == Act::kNetworkSlow) For(event.lasts, network_faults_.slow, ShareOf(event));
+  if (event.act == Act::kJournalFull)
+    For(event.lasts, machine_faults_.journal_full, ShareOf(event));
+  if (event.act == Act::kKernelRefuses)
+    For(event.lasts, machine_faults_.kernel_refuses, ShareOf(event));
   if (event.act == Act::kCloudSlow) {
     cloud_faults_.most = absl::Seconds(90);
     schedule_.After(event.lasts, [this] { cloud_faults_.most = CloudFaults().most; });
   }
   if (event.act == Act::kLoseDels) {
-    For(event.lasts, runtime_faults_.del_lost, kShare);
-    For(event.lasts, runtime_faults_.del_doubled, kShare);
-    For(event.lasts, runtime_faults_.plugin_killed, kShare);
+    For(event.lasts, runtime_faults_.del_lost, ShareOf(event));
+    For(event.lasts, runtime_faults_.del_doubled, ShareOf(event));
+    For(event.lasts, runtime_faults_.plugin_killed, ShareOf(event));
+  }
+  if (event.act == Act::kKillPlugins) {
+    For(event.lasts, runtime_faults_.plugin_killed, ShareOf(event));
+    For(event.lasts, runtime_faults_.late_hang_up, 1);
   }
 }
 
@@ -138,13 +185,14 @@ void World::Change(
     std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change) {
   Host* const leader = Leader();
   if (leader == nullptr) return;
-  const MachineClock clock(schedule_, leader->ahead, leader->drift);
-  leader->server->Change([change = std::move(change), now = clock.Now()](
-                             ipam::ServerState& state) { return change(state, now); },
-                         [this, what](const absl::Status& done) {
-                           trace_.Say("operator {}: {}", what, base::MessageOf(done));
-                           if (done.ok()) trace_.Count(what);
-                         });
+  // A server that stands still looks at the clock once it goes on.
+  leader->server->Change(
+      [change = std::move(change), clock = MachineClock(schedule_, leader->ahead, leader->drift)](
+          ipam::ServerState& state) { return change(state, clock.Now()); },
+      [this, what](const absl::Status& done) {
+        trace_.Say("operator {}: {}", what, base::MessageOf(done));
+        if (done.ok()) trace_.Count(what);
+      });
   Tend(*leader);
 }
 
@@ -183,7 +231,7 @@ void World::DoAsOperator(const PlannedEvent& event) {
     backup_ = disks_.records();
     trace_.Count("backup");
   } else if (event.act == Act::kRestore) {
-    Restore();
+    Restore(/*on_other_machines=*/event.amount > 0);
   } else if (event.act == Act::kQuarantine) {
     QuarantineOneOf(node, event.amount);
   } else if (event.act == Act::kLift) {
@@ -250,13 +298,18 @@ void World::ForgetFormer(const Node& node) {
   }
 }
 
-// The operator stops the servers, puts the copy in its place, and starts them.
-void World::Restore() {
+// The operator stops the servers, puts the copy in its place, and starts them; on other machines
+// nothing lies beside the store that says how far it had come.
+void World::Restore(bool on_other_machines) {
   if (!backup_) return;
   for (const auto& host : hosts_) {
     if (host->server) BuryServer(*host, false, absl::Seconds(1));
     // A server that takes its mark for good in the same boot asks nobody: see recovery.h.
     ++host->boots;
+    if (!on_other_machines) continue;
+    const std::string beside = fmt::format("{}/{}", directory_, host->index);
+    std::filesystem::remove_all(beside);
+    std::filesystem::create_directories(beside);
   }
   laws_.OnRestore(true);
   disks_.Restore(*backup_);

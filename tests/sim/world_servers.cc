@@ -1,4 +1,5 @@
 // Servers: one leads, by a lease that it renews in the store; the others stand by.
+#include <algorithm>
 #include <filesystem>
 
 #include "fmt/core.h"
@@ -45,6 +46,7 @@ void World::AddHost(size_t index) {
 void World::Campaign(Host& host) {
   const absl::Duration wait = host.random->Between(kRenewal * 0.5, kRenewal);
   schedule_.After(wait, [this, &host] { Campaign(host); });
+  if (host.server && schedule_.now() < host.server->life().still_until()) return;
   if (schedule_.now() < host.down_until || host.store_faults.unreachable) {
     if (host.server && schedule_.now() > host.leads_until) host.server->EndStreams();
     return;
@@ -94,10 +96,11 @@ void World::Tend(Host& host) {
     if (host.server->life().dead() || host.server->deposed()) {
       return BuryServer(host, false, absl::Milliseconds(300));
     }
-    host.server->Turn();
+    if (schedule_.now() >= host.server->life().still_until()) host.server->Turn();
     Tend(host);
   };
-  host.alarm.Set(schedule_, ends ? schedule_.now() : host.server->NextTurn(), tend);
+  const absl::Time turn = std::max(host.server->NextTurn(), host.server->life().still_until());
+  host.alarm.Set(schedule_, ends ? schedule_.now() : turn, tend);
 }
 
 void World::BuryServer(Host& host, bool silent, absl::Duration least_pause) {

@@ -1,10 +1,14 @@
 #include "ipam-server/session/node_service.h"
 
+#include <string>
+
+#include "absl/time/clock.h"
 #include "ipam-server/operators/role.h"
 #include "lib/base/status.h"
 #include "lib/node_api/messages.h"
 #include "lib/rpc/credentials.h"
 #include "lib/rpc/status.h"
+#include "lib/rpc/time_key.h"
 #include "lib/rpc/version_key.h"
 
 namespace spoke::ipam {
@@ -33,7 +37,12 @@ class AgentStream final : public grpc::ServerBidiReactor<v1::AgentMessage, v1::S
         id_(id),
         serial_(std::move(peer.serial)),
         not_after_(peer.not_after),
-        gate_(service.rules_, std::move(peer.names), std::move(peer.uris)) {}
+        gate_(service.rules_, std::move(peer.names), std::move(peer.uris)) {
+    // It goes out before anything that is said, while others cannot end the stream yet: an agent
+    // that asks for the time alone waits for nothing else.
+    context.AddInitialMetadata(rpc::kTimeKey, std::to_string(absl::ToUnixMillis(absl::Now())));
+    StartSendInitialMetadata();
+  }
 
   void Start() { StartRead(&incoming_); }
 

@@ -104,9 +104,9 @@ class AgentStreams final : public AgentLink {
 // another; what else the certificate proves of the node (enroll/node_identity.h) counts in place of
 // what the agent says. An agent whose version does not work with ours (ADR 20) is refused at its
 // hello with FAILED_PRECONDITION, and one that is revoked (revocation/deny_list.h) with
-// PERMISSION_DENIED, also while its stream is open; every call ends with our version in the
-// metadata `spoke-version`. What cannot be ends its stream with INVALID_ARGUMENT; the message names
-// node and field, and is logged too.
+// PERMISSION_DENIED, also while its stream is open; every call begins with our time in the metadata
+// `spoke-time-ms` and ends with our version in `spoke-version`. What cannot be ends its stream with
+// INVALID_ARGUMENT; the message names node and field, and is logged too.
 class NodeService final : public v1::NodeService::CallbackService {
  public:
   struct Edges {

@@ -1,3 +1,6 @@
+#include <string>
+
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/session/testing/services_for_test.h"
@@ -109,6 +112,28 @@ TEST_F(ServicesTest, AMalformedOrEarlyMessageEndsTheStreamWithTheReason) {
   EXPECT_THAT(ends_with(early).error_message(), HasSubstr("first message must be Hello"));
   EXPECT_EQ(ends_with(HelloMessage("a b")).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_TRUE(ListAddresses().empty());
+}
+
+TEST_F(ServicesTest, ACallBeginsWithTheServersTimeWhetherAnythingIsSaidOrNot) {
+  const absl::Time before = absl::Now();
+  grpc::ClientContext context;
+  const auto stream = node_stub_->Connect(&context);
+  stream->WaitForInitialMetadata();
+  const auto& metadata = context.GetServerInitialMetadata();
+  const auto found = metadata.find("spoke-time-ms");
+  ASSERT_NE(found, metadata.end());
+  const absl::Time said =
+      absl::FromUnixMillis(std::stoll(std::string(found->second.data(), found->second.size())));
+  EXPECT_GE(said, before - absl::Milliseconds(1));
+  EXPECT_LE(said, absl::Now());
+  // Who only asks for it is no session.
+  context.TryCancel();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  grpc::ClientContext status_context;
+  v1::GetStatusResponse status;
+  ASSERT_TRUE(admin_stub_->GetStatus(&status_context, {}, &status).ok());
+  EXPECT_EQ(status.nodes_connected(), 0U);
+  EXPECT_EQ(log_.Count("agent_refused"), 0);
 }
 
 TEST_F(ServicesTest, AgentsAreSentAwayWhileAnotherServerMayLead) {

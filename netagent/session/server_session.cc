@@ -113,6 +113,7 @@ void ServerSession::OnDialled(size_t server,
 }
 
 ServerSession::End ServerSession::RunStream(const std::shared_ptr<grpc::Channel>& connection) {
+  if (callbacks_.on_connection) callbacks_.on_connection(connection);
   const auto stub = v1::NodeService::NewStub(connection);
   grpc::ClientContext context;
   {

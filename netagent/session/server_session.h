@@ -55,6 +55,9 @@ class ServerSession final : public ServerLink {
     // Called with OK (the server has taken the hello) or why an attempt or session ended; a version
     // that does not fit is kFailedPrecondition, with base::CheckSkew()'s text. May be null.
     std::function<void(const absl::Status&)> on_outcome = nullptr;
+    // Called with the connection of a stream that is being opened, which lasts as long as the
+    // stream. May be null.
+    std::function<void(const std::shared_ptr<grpc::Channel>&)> on_connection = nullptr;
   };
 
   // Borrows `log`.

@@ -59,6 +59,11 @@ class ServerSessionTest : public testing::Test {
                                      [this](const absl::Status& outcome) {
                                        absl::MutexLock lock(&mutex_);
                                        outcomes_.push_back(outcome);
+                                     },
+                                 .on_connection =
+                                     [this](const std::shared_ptr<grpc::Channel>& connection) {
+                                       absl::MutexLock lock(&mutex_);
+                                       connection_ = connection;
                                      }},
         log_);
     ASSERT_TRUE(session_->Start().ok());
@@ -105,6 +110,7 @@ class ServerSessionTest : public testing::Test {
   std::vector<node_api::DesiredState> desired_ ABSL_GUARDED_BY(mutex_);
   std::vector<node_api::ServerMessage> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<absl::Status> outcomes_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<grpc::Channel> connection_ ABSL_GUARDED_BY(mutex_);
   Greeting greeting_{.hello = {.node = {.node_name = "node1", .agent_version = "1.4.0"},
                                .in_use = {AssignmentOf("10.1.0.5")}}};
   std::function<void()> before_begin;
@@ -130,6 +136,19 @@ TEST_F(ServerSessionTest, SaysHelloFirstAndThenWhatHappens) {
   EXPECT_EQ(heard[3].report().sequence(), 2U);
   EXPECT_EQ(heard[3].report().released(0).generation(), 7U);
   EXPECT_EQ(heard[3].report().cooled(0), A("10.1.0.17").ToBytes());
+}
+
+TEST_F(ServerSessionTest, TheConnectionIsToldAndLastsAsLongAsTheStream) {
+  StartServer();
+  StartSession();
+  WaitForDesired(1);
+  {
+    absl::MutexLock lock(&mutex_);
+    EXPECT_FALSE(connection_.expired());
+  }
+  session_.reset();
+  absl::MutexLock lock(&mutex_);
+  EXPECT_TRUE(connection_.expired());
 }
 
 // As when the agent's loop is late, and answers for the stream before.

@@ -158,6 +158,10 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                         health_.OnSession(outcome);
                         adds_.OnSession(outcome);
                       });
+                    },
+                .on_connection =
+                    [clock = edges.health.server_clock](const auto& connection) {
+                      if (clock != nullptr) clock->OnConnection(connection);
                     }},
                log_),
       traffic_(MakeTraffic(config, edges.traffic, clock_, log_,

@@ -47,6 +47,7 @@
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/findings_report.h"
 #include "netagent/node/node_routes.h"
+#include "netagent/node/server_clock.h"
 #include "netagent/node/service_health.h"
 #include "netagent/policy/policy_keeper.h"
 #include "netagent/policy/policy_prober.h"
@@ -103,6 +104,7 @@ struct HealthParts {
   // All of them, for the server.
   std::function<std::vector<node_checks::Finding>()> read_findings = nullptr;
   std::function<void(std::vector<std::string>)> say = nullptr;  // Told why it is not ready.
+  ServerClock* server_clock = nullptr;  // Asks the server its time, over the session's connection.
 };
 
 // Where maintenance of the node is announced; empty where nobody does.

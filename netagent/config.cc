@@ -9,6 +9,7 @@
 #include "lib/config/config_text.h"
 #include "lib/config/health_field.h"
 #include "lib/config/tls_fields.h"
+#include "lib/node_checks/services/service_settings.h"
 #include "lib/os/file.h"
 #include "netagent/iptables/iptables_rules.h"
 
@@ -485,6 +486,7 @@ absl::StatusOr<AgentConfig> ParseAgentConfig(std::string_view text, const std::s
   root.Bool("detect_conflicts", &out.detect_conflicts, Need::kOptional);
   root.Custom("node_settings", Need::kOptional,
               [&](std::string_view value) { return TakeNodeSettings(value, &out.own_settings); });
+  node_checks::ReadServiceSettings(root, &out.service_checks);
   ReadLabels(root, &out.labels);
   root.String("vnet", &out.vnet, Need::kOptional);
   root.Duration("connect_jitter", &out.connect_jitter, Need::kOptional,

@@ -15,6 +15,7 @@
 #include "lib/config/variables.h"
 #include "lib/ip/address.h"
 #include "lib/ip/prefix.h"
+#include "lib/node_checks/services/service_answers.h"
 #include "lib/rpc/credentials.h"
 #include "netagent/connections/connection_shares.h"
 #include "netagent/traffic/traffic_plan.h"
@@ -186,8 +187,9 @@ struct AgentConfig {
   // Whether kernel settings that checks of the node find too small are made larger, rather than
   // only told.
   bool own_settings = false;
-  std::map<std::string, std::string> labels;  // Pools and policy select nodes by them.
-  std::string vnet;                           // The NIC's virtual network; empty: unknown.
+  node_checks::ServiceSettings service_checks;  // Which resolvers are asked for what: node_checks.
+  std::map<std::string, std::string> labels;    // Pools and policy select nodes by them.
+  std::string vnet;                             // The NIC's virtual network; empty: unknown.
   // The first attempt to reach the server comes within this time, chosen at random.
   absl::Duration connect_jitter;
   TrafficConfig traffic;

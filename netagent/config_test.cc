@@ -136,6 +136,34 @@ TEST(AgentConfig, TheReleaseOfLostDelsCanBeTurnedOffAndHasALimit) {
   EXPECT_THAT(Mistakes(base + "lost_del_after: -1s\n"), HasSubstr("lost_del_after"));
 }
 
+TEST(AgentConfig, ResolversAreAskedForTheNamesThatItGives) {
+  const std::string base = "server: a:1\ntls: {insecure: true}\n";
+  EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->service_checks, node_checks::ServiceSettings());
+  const auto config = ParseAgentConfig(
+      base +
+          "node_checks: {cluster_dns: {servers: [10.96.0.10, \"fd00::10\"], name: a.example}, "
+          "node_dns: {name: b.example}}\n",
+      "f", AllThere);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(
+      config->service_checks,
+      (node_checks::ServiceSettings{.cluster_resolvers = {ip::Address::V4(0x0A60000A),
+                                                          ip::Address::V6(0xFD00ULL << 48U, 0x10)},
+                                    .cluster_name = "a.example",
+                                    .node_name = "b.example"}));
+  EXPECT_THAT(Mistakes(base + "node_checks: {cluster_dns: {servers: [kube-dns]}}\n"),
+              HasSubstr("agent.yaml:3: node_checks.cluster_dns.servers"));
+  EXPECT_THAT(
+      Mistakes(base +
+               "node_checks: {cluster_dns: {servers: [1.1.1.1, 1.1.1.2, 1.1.1.3, 1.1.1.4]}}\n"),
+      HasSubstr("4 resolvers; at most 3 are asked"));
+  EXPECT_THAT(Mistakes(base + "node_checks: {cluster_dns: {name: a..b}}\n"),
+              HasSubstr("node_checks.cluster_dns.name: 'a..b' is no host name"));
+  EXPECT_THAT(Mistakes(base + "node_checks: {node_dns: {name: a b}}\n"),
+              HasSubstr("node_checks.node_dns.name: 'a b' is no host name"));
+  EXPECT_THAT(Mistakes(base + "node_checks: {dns: {}}\n"), HasSubstr("node_checks.dns"));
+}
+
 TEST(AgentConfig, TheNodesRootIsAnAbsolutePath) {
   const std::string base = "server: a:1\ntls: {insecure: true}\n";
   EXPECT_EQ(ParseAgentConfig(base, "f", AllThere)->host_root, "/");

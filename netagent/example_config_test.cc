@@ -45,6 +45,10 @@ TEST(ExampleConfig, IsAcceptedAndShowsTheDefaults) {
   EXPECT_EQ(config->health, defaults.health);
   EXPECT_EQ(config->shaping.enabled, defaults.shaping.enabled);
   EXPECT_EQ(config->shaping.resolvers.size(), 1U);  // The file has an example; there is no default.
+  // The file has examples of these two; there is no default.
+  EXPECT_EQ(config->service_checks.cluster_resolvers.size(), 1U);
+  EXPECT_NE(config->service_checks.node_name, "");
+  EXPECT_EQ(config->service_checks.cluster_name, node_checks::ServiceSettings().cluster_name);
   AzureConfig azure;
   azure.reflector = ip::Address::V4(0x0A000009);  // The file has an example; there is no default.
   EXPECT_EQ(config->azure, azure);

@@ -25,6 +25,7 @@
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/network_facts.h"
 #include "lib/node_checks/facts/virtual_services.h"
+#include "lib/node_checks/services/service_prober.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
@@ -57,6 +58,7 @@
 #include "netagent/node/netlink_node_routes.h"
 #include "netagent/node/node_setup.h"
 #include "netagent/node/node_watch.h"
+#include "netagent/node/service_watch.h"
 #include "netagent/node/settings_keeper.h"
 #include "netagent/shaping/queues/tc_shaper.h"
 #include "netagent/verification/packet_neighbour_watch.h"
@@ -157,6 +159,8 @@ node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
   settings.counts = config.traffic.enabled;
   settings.fast_path = config.traffic.fast_path && config.traffic.yields;
   settings.azure = config.azure.has_value();
+  if (config.azure) settings.metadata_url = config.azure->imds;
+  settings.services = config.service_checks;
   settings.bin_dir.clear();  // Checked only if we are told to put the plugin there.
   settings.stage = node_checks::Stage::kAgent;
   if (config.cni) {
@@ -178,19 +182,55 @@ void LogSettings(const NodeSetupReport& made, telemetry::Log& log) {
   for (const absl::Status& failure : made.failed) log.Error("sysctl_failed", {{"error", failure}});
 }
 
-// Borrows `log`.
-NodeWatch::Examine ExamineNode(const AgentConfig& config, telemetry::Log& log) {
+// Asks the services that the node depends on, on a thread of its own. Borrows `clock`.
+std::unique_ptr<ServiceWatch> WatchServices(const AgentConfig& config, ServerClock& clock) {
+  const auto prober =
+      std::make_shared<node_checks::ServiceProber>(config.host_root, NodeSettingsOf(config));
+  auto watch = std::make_unique<ServiceWatch>(
+      ServiceWatch::Edges{.probe = [prober] { return prober->Probe(); },
+                          .ask_clock = [&clock] { return clock.Ask(); },
+                          .interrupt =
+                              [prober, &clock] {
+                                prober->Interrupt();
+                                clock.Interrupt();
+                              }});
+  watch->Start();
+  return watch;
+}
+
+// Borrows both.
+NodeWatch::Examine ExamineNode(const AgentConfig& config, const ServiceWatch& services,
+                               telemetry::Log& log) {
   const auto reader = std::make_shared<node_checks::FactsReader>(
       node_checks::NodeView{.root = config.host_root}, NodeSettingsOf(config));
-  if (!config.own_settings) return [reader] { return node_checks::Examine(reader->Read()); };
+  const auto examine = [reader, &services] {
+    node_checks::NodeFacts facts = reader->Read();
+    ServiceWatch::Latest latest = services.latest();
+    facts.services = std::move(latest.services);
+    facts.server_clock = latest.clock;
+    return node_checks::Examine(facts);
+  };
+  if (!config.own_settings) return examine;
   const auto keeper = std::make_shared<SettingsKeeper>(SysctlRoot(config.host_root));
-  return [reader, keeper, &log] {
-    node_checks::Report report = node_checks::Examine(reader->Read());
+  return [examine, keeper, &log] {
+    node_checks::Report report = examine();
     const NodeSetupReport made = keeper->Mend(report);
     LogSettings(made, log);
-    return made.changed.empty() ? report : node_checks::Examine(reader->Read());
+    return made.changed.empty() ? report : examine();
   };
 }
+
+// The checks of the node, each with its threads. Borrows `log`.
+struct NodeChecks {
+  NodeChecks(const AgentConfig& config, telemetry::Log& log)
+      : services(WatchServices(config, server_clock)),
+        node(ExamineNode(config, *services, log), log) {
+    node.Start();
+  }
+  ServerClock server_clock;
+  const std::unique_ptr<ServiceWatch> services;
+  NodeWatch node;
+};
 
 // Asks who this node is to Azure, and puts it into `node`. May take azure::kImdsPatience.
 absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& nic,
@@ -388,11 +428,12 @@ daemon::HealthSettings HealthOf(const AgentConfig& config) {
 }
 
 // Borrows both.
-HealthParts HealthPartsOf(daemon::ServedHealth& health, const NodeWatch& node_watch) {
+HealthParts HealthPartsOf(daemon::ServedHealth& health, NodeChecks& checks) {
   return {.heartbeat = &health.heartbeat(0),
-          .node_findings = [&node_watch] { return node_watch.Reasons(); },
-          .read_findings = [&node_watch] { return node_watch.findings(); },
-          .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); }};
+          .node_findings = [&checks] { return checks.node.Reasons(); },
+          .read_findings = [&checks] { return checks.node.findings(); },
+          .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); },
+          .server_clock = &checks.server_clock};
 }
 
 // Makes what asks for the node's maintenance, where anybody is to be asked. It starts a thread.
@@ -446,9 +487,8 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
   const std::unique_ptr<ConntrackTable> conntrack = OpenConntrack(log);
   const std::unique_ptr<ConntrackTable> cuts = conntrack != nullptr ? OpenConntrack(log) : nullptr;
   SetUpNode(sysctl_root, log);
-  // The watch starts after forwarding is on, and it runs even while the agent below cannot start.
-  NodeWatch node_watch(ExamineNode(config, log), log);
-  node_watch.Start();
+  // They start after forwarding is on, and run even while the agent below cannot start.
+  NodeChecks checks(config, log);
 
   const std::unique_ptr<MaintenanceWatch> maintenance =
       WatchMaintenance(config, in_azure.name, log);
@@ -463,7 +503,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
                .loop = std::move(loop),
                .cloud = CloudPartsOf(config, *nic, in_azure, log),
                .traffic = traffic.parts,
-               .health = HealthPartsOf(health, node_watch),
+               .health = HealthPartsOf(health, checks),
                .maintenance = MaintenanceOf(maintenance.get()),
                .read_log = [&log] { return log.Text(); },
                .conntrack = conntrack.get(),
@@ -484,7 +524,7 @@ absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
                        .clock = clocks->time_of_day,
                        .log = log,
                        .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
-                       .read_node = [&node_watch] { return node_watch.counts(); }});
+                       .read_node = [&checks] { return checks.node.counts(); }});
   exporters.Start();
   LogStarted(config, identity, log);
   agent.Run(signals);

@@ -1,6 +1,7 @@
 #include "netagent/node/node_watch.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/core.h"
 
@@ -44,13 +45,23 @@ void NodeWatch::Run() {
 }
 
 void NodeWatch::Look() {
-  std::vector<Finding> now = examine_().findings;
+  node_checks::Report report = examine_();
+  LogNotMade(std::move(report.not_made));
+  std::vector<Finding> now = std::move(report.findings);
   std::vector<Finding> before;
   {
     const absl::MutexLock lock(&mutex_);
     before = std::exchange(findings_, now);
   }
   Log(before, now);
+}
+
+void NodeWatch::LogNotMade(std::vector<node_checks::CheckNotMade> now) {
+  for (const node_checks::CheckNotMade& check : now) {
+    if (std::find(not_made_.begin(), not_made_.end(), check) != not_made_.end()) continue;
+    log_.Info("node_check_not_made", {{"check", check.id}, {"why", check.why}});
+  }
+  not_made_ = std::move(now);
 }
 
 void NodeWatch::Log(const std::vector<Finding>& before, const std::vector<Finding>& now) {

@@ -42,7 +42,8 @@ class NodeWatch {
   // Looks, and then again after each pause. Call it once.
   void Start();
 
-  // Looks now, and logs each finding that is new, and each that is gone: Start()'s thread does.
+  // Looks now, and logs each finding that is new, each that is gone, and each check that is not
+  // made any more: Start()'s thread does.
   void Look();
 
   // Returns why pods will not work here, one line a blocking finding: what, where, and the remedy.
@@ -54,11 +55,13 @@ class NodeWatch {
  private:
   void Log(const std::vector<node_checks::Finding>& before,
            const std::vector<node_checks::Finding>& now);
+  void LogNotMade(std::vector<node_checks::CheckNotMade> now);
   void Run();
 
   const Examine examine_;
   telemetry::Log& log_;
   mutable absl::Mutex mutex_;
+  std::vector<node_checks::CheckNotMade> not_made_;  // The looking thread's.
   std::vector<node_checks::Finding> findings_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

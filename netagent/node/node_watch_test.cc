@@ -24,6 +24,19 @@ class NodeWatchTest : public testing::Test {
   testing_support::RecordingLog log_;
 };
 
+TEST_F(NodeWatchTest, AChangeOfWhatIsNotCheckedIsSaidOnce) {
+  NodeWatch watch([&] { return report_; }, log_);
+  report_.not_made = {{"metadata", "no cloud"}, {"dns-cluster", "none"}};
+  watch.Look();
+  watch.Look();
+  EXPECT_EQ(log_.Count("node_check_not_made"), 2);
+  EXPECT_THAT(log_.lines(), testing::Contains(testing::AllOf(testing::HasSubstr("dns-cluster"),
+                                                             testing::HasSubstr("none"))));
+  report_.not_made = {{"metadata", "another reason"}};
+  watch.Look();
+  EXPECT_EQ(log_.Count("node_check_not_made"), 3);
+}
+
 TEST_F(NodeWatchTest, FindingsAreLoggedWhenTheyComeAndWhenTheyGo) {
   NodeWatch watch([&] { return report_; }, log_);
   report_.findings = {Of(Severity::kBlocking, "eth0"), Of(Severity::kWarning, "eth1")};

@@ -10,6 +10,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/server_probe.h"
+#include "lib/node_checks/services/service_prober.h"
 #include "lib/os/file.h"
 
 namespace spoke::ctl {
@@ -76,7 +77,10 @@ absl::StatusOr<NodeFacts> Look(const Session& session) {
   if (arguments.Has("config") && absl::IsNotFound(configuration)) {
     return absl::InvalidArgumentError(fmt::format("--config: {}", base::MessageOf(configuration)));
   }
-  if (absl::IsNotFound(configuration)) settings.azure = IsAzureVm();
+  if (absl::IsNotFound(configuration) && IsAzureVm()) {
+    settings.azure = true;
+    settings.metadata_url = node_checks::kAzureMetadataUrl;
+  }
   if (arguments.Has("nic")) settings.nic = arguments.Text("nic");
   if (arguments.Has("ipam-server")) settings.servers = {arguments.Text("ipam-server")};
   settings.pods = arguments.Count("pods");
@@ -86,6 +90,10 @@ absl::StatusOr<NodeFacts> Look(const Session& session) {
   (void)session.world.wait(kBetweenLooks);
   NodeFacts facts = reader.Read();
   facts.configuration = configuration;
+  // A failure counts when two looks have it.
+  node_checks::ServiceProber prober(root, settings);
+  facts.services = prober.Probe();
+  if (AnyFailed(*facts.services)) facts.services = prober.Probe();
   // One that answers is enough: of several, only the one that leads takes connections.
   for (const std::string& server : settings.servers) {
     facts.server = node_checks::TryToConnect(server, kServerPatience);
@@ -121,6 +129,9 @@ Json ToJson(const Report& report) {
     value["checks"].push_back(
         {{"check", check.id}, {"state", StateOf(report, check.id)}, {"about", check.about}});
   }
+  for (const auto& check : report.not_made) {
+    value["checks"].push_back({{"check", check.id}, {"state", "not made"}, {"about", check.why}});
+  }
   return value;
 }
 
@@ -139,6 +150,9 @@ std::string Findings(const Session& session, const Report& report) {
     for (const auto& check : report.checks) {
       if (StateOf(report, check.id) != "ok") continue;
       rows.push_back({{"ok", Tone::kGood}, {check.id}, {""}, {check.about, Tone::kFaint}});
+    }
+    for (const auto& check : report.not_made) {
+      rows.push_back({{"not made"}, {check.id}, {""}, {check.why, Tone::kFaint}});
     }
   }
   if (rows.empty()) return "";
@@ -163,9 +177,12 @@ std::string Remedies(const Session& session, const Report& report) {
 std::string Summary(const Session& session, const Report& report) {
   const size_t blocking = report.Count(Severity::kBlocking);
   const size_t warnings = report.Count(Severity::kWarning);
-  const std::string text = fmt::format(
-      "{} checks, {} blocking, {} {}: pods {}", report.checks.size(), blocking, warnings,
-      warnings == 1 ? "warning" : "warnings", blocking == 0 ? "will work" : "will not work");
+  const std::string not_made =
+      report.not_made.empty() ? "" : fmt::format(", {} not made (-v)", report.not_made.size());
+  const std::string text =
+      fmt::format("{} checks{}, {} blocking, {} {}: pods {}", report.checks.size(), not_made,
+                  blocking, warnings, warnings == 1 ? "warning" : "warnings",
+                  blocking == 0 ? "will work" : "will not work");
   return Coloured(text, blocking == 0 ? Tone::kGood : Tone::kBad, session.colours) + "\n";
 }
 
@@ -209,7 +226,7 @@ std::vector<Parameter> Options() {
       {.name = "before-install",
        .help = "Spoke is not installed yet: do not look for its agent, plugin and files"},
       {.name = "verbose",
-       .help = "Show the checks that found nothing as well, as -o wide",
+       .help = "Show the checks that found nothing, or were not made, as well, as -o wide",
        .letter = 'v'}};
 }
 
@@ -222,9 +239,12 @@ Command DoctorCommand() {
       .description =
           "Looks at the node it runs on: what the kernel can do and how it is set, firewalls of "
           "others, other network plugins and their configurations, cloud-init, udev and "
-          "systemd-networkd, and Spoke's own parts. Each finding names what was seen where, why "
+          "systemd-networkd, resolvers, the cloud's metadata service and the clock, and Spoke's "
+          "own "
+          "parts. Each finding names what was seen where, why "
           "it matters, and the remedy. Blocking ones keep pods from having a network; warnings "
-          "do not. The agent makes the same checks each minute.\n\n"
+          "do not. The agent makes the same checks each minute. Some seconds pass where a resolver "
+          "or the metadata service is silent.\n\n"
           "Run it as root on the node, or in a privileged pod on the node's network. It changes "
           "nothing: features of the kernel are tried in a network namespace of its own, which "
           "may load modules.",

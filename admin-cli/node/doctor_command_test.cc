@@ -50,6 +50,35 @@ TEST_F(DoctorTest, JsonHasFindingsAndChecks) {
   EXPECT_EQ(Run("doctor -o yaml --before-install --root " + root_).code, 1);
 }
 
+// The node of the test has no /etc/resolv.conf, so nobody is asked.
+TEST_F(DoctorTest, WhatIsNotCheckedIsSaid) {
+  const std::string before_install = "doctor --before-install --root " + root_;
+  EXPECT_THAT(Run(before_install).out, HasSubstr(" not made (-v), "));
+  EXPECT_THAT(Run(before_install).out, Not(HasSubstr("dns-cluster")));
+  EXPECT_THAT(Run(before_install + " -v").out,
+              testing::ContainsRegex("not made +dns-cluster +node_checks.cluster_dns.servers"));
+  std::map<std::string, std::string> states;
+  const auto value = Json(before_install);
+  for (const auto& check : value["checks"]) states[check["check"]] = check["state"];
+  for (const char* id : {"dns-node", "dns-cluster", "metadata", "clock-server"}) {
+    EXPECT_EQ(states[id], "not made") << id;
+  }
+}
+
+// Nobody listens there on any machine: it is loopback, and a rare one of it.
+TEST_F(DoctorTest, AResolverThatDoesNotAnswerIsAWarning) {
+  WriteFile("node/etc/resolv.conf", "nameserver 127.255.255.254\n");
+  const auto value = Json("doctor --before-install --root " + root_);
+  std::string what;
+  for (const auto& finding : value["findings"]) {
+    if (finding["check"] != "dns-node") continue;
+    EXPECT_EQ(finding["severity"], "warning");
+    EXPECT_EQ(finding["object"], "127.255.255.254");
+    what = finding["what"];
+  }
+  EXPECT_THAT(what, HasSubstr("is asked for localhost"));
+}
+
 TEST_F(DoctorTest, WhereSpokeIsInstalledItsPartsAreLookedFor) {
   variables_["HERE"] = "127.0.0.1";
   const std::string config = WriteFile("netagent.yaml", "server: ${HERE}:1\nnic: nosuch0\n");

@@ -9,25 +9,12 @@
 #include "fmt/core.h"
 #include "lib/base/time_text.h"
 #include "lib/rpc/credentials.h"
+#include "lib/rpc/peer_name.h"
 
 namespace spoke::ipam {
 namespace {
 
 constexpr size_t kMaxNameBytes = 256;
-
-// Returns "10.0.0.7" for "ipv4:10.0.0.7:4711", and "fe80::1" for "ipv6:%5Bfe80::1%5D:4711".
-std::string AddressIn(const std::string& peer) {
-  const size_t scheme = peer.find(':');
-  const size_t port = peer.rfind(':');
-  if (scheme == std::string::npos || port <= scheme) return peer;
-  std::string address = peer.substr(scheme + 1, port - scheme - 1);
-  for (const std::string_view bracket : {"%5B", "%5D", "[", "]"}) {
-    if (const size_t at = address.find(bracket); at != std::string::npos) {
-      address.erase(at, bracket.size());
-    }
-  }
-  return address;
-}
 
 bool IsOfInternet(const std::string& peer) {
   return peer.starts_with("ipv4:") || peer.starts_with("ipv6:");
@@ -69,8 +56,10 @@ absl::StatusOr<Operator> CallerOf(const grpc::ServerContextBase& context, absl::
                     name, OrganizationOf(Role::kViewer), OrganizationOf(Role::kOperator),
                     OrganizationOf(Role::kAdmin)));
   }
-  return Operator{
-      .name = name, .role = *role, .from = AddressIn(context.peer()), .serial = peer.serial};
+  return Operator{.name = name,
+                  .role = *role,
+                  .from = rpc::ParsePeerName(context.peer()).first.ToString(),
+                  .serial = peer.serial};
 }
 
 }  // namespace spoke::ipam

@@ -26,6 +26,7 @@
 #include "lib/base/status.h"
 #include "lib/ip/socket_address.h"
 #include "lib/os/clock.h"
+#include "lib/rpc/byte_meter.h"
 #include "lib/rpc/listening_sockets.h"
 
 namespace spoke::rpc {
@@ -158,7 +159,7 @@ class BoundedServer::Handover {
 class BoundedServer::Watch {
  public:
   explicit Watch(BoundedServer& server)
-      : server_(server), limits_(server.listener_.limits), gate_(limits_.peers) {}
+      : server_(server), limits_(server.listener_.limits), gate_(limits_.peers), meter_(limits_) {}
 
   void Run() {
     epoll_ = os::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
@@ -173,10 +174,9 @@ class BoundedServer::Watch {
  private:
   struct Connection {
     os::UniqueFd fd;  // The second descriptor; gRPC has its own.
-    ip::Address peer;
-    double allowance = 0;  // The bytes that it may send now.
-    uint64_t received = 0;
-    int64_t looked_ms = 0;
+    MessageCounter::Peer from;
+    MessageCounter::Bytes whole;  // The bytes of its whole messages.
+    ByteMeter::Connection meter;
   };
 
   void Add(int fd, uint32_t events, uint64_t number) {
@@ -209,7 +209,8 @@ class BoundedServer::Watch {
       os::UniqueFd fd(::accept4(socket, from.get(), &from.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (fd.valid()) {
         // All that come through a socket of files are one peer.
-        Take(std::move(fd), ip::PeerAddress(from));
+        const auto at = ip::FromSocketAddress(from);
+        Take(std::move(fd), {ip::PeerAddress(from), at.ok() ? at->second : uint16_t{0}});
       } else if (errno == EMFILE || errno == ENFILE) {
         // It stays readable: without a pause this would spin until a descriptor is free.
         pollfd wake{.fd = server_.wake_.get(), .events = POLLIN, .revents = 0};
@@ -221,8 +222,9 @@ class BoundedServer::Watch {
     }
   }
 
-  void Take(os::UniqueFd fd, const ip::Address& peer) {
+  void Take(os::UniqueFd fd, const MessageCounter::Peer& from) {
     const int64_t now = os::MonotonicMs();
+    const ip::Address& peer = from.first;
     if (server_.listener_.own_users_only && !IsOwnUser(fd.get())) {
       return Count(Refusal::kUnauthorized, peer);
     }
@@ -242,9 +244,9 @@ class BoundedServer::Watch {
     const Connection& connection =
         connections_
             .emplace(number, Connection{.fd = std::move(second),
-                                        .peer = peer,
-                                        .allowance = static_cast<double>(limits_.burst_bytes),
-                                        .looked_ms = now})
+                                        .from = from,
+                                        .whole = server_.messages_->Add(from),
+                                        .meter = meter_.Begin(peer, TimeOf(now))})
             .first->second;
     // Each arrival is told once. gRPC may have read it before we are told; a socket that can be
     // written to is told of even then. The end of a connection is told without being asked for.
@@ -258,7 +260,7 @@ class BoundedServer::Watch {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
     const int64_t now = os::MonotonicMs();
-    const ip::Address peer = found->second.peer;
+    const ip::Address peer = found->second.from.first;
     const bool within = limits_.burst_bytes == 0 || IsWithin(found->second, now);
     if (!within) Cut(number);
     if (within && ended) Drop(number);
@@ -267,23 +269,17 @@ class BoundedServer::Watch {
     Count(Refusal::kBytes, peer);
   }
 
-  bool IsWithin(Connection& connection, int64_t now) const {
+  bool IsWithin(Connection& connection, int64_t now) {
+    const uint64_t whole = connection.whole->load(std::memory_order_acquire);
     const std::optional<uint64_t> received = BytesReceived(connection.fd.get());
     if (!received) return true;
-    const double refill = static_cast<double>(limits_.bytes_per_second) *
-                          static_cast<double>(now - connection.looked_ms) / 1000.0;
-    connection.allowance =
-        std::min(static_cast<double>(limits_.burst_bytes), connection.allowance + refill) -
-        static_cast<double>(*received - connection.received);
-    connection.received = *received;
-    connection.looked_ms = now;
-    return connection.allowance >= 0;
+    return meter_.Look(connection.meter, {.bytes = *received, .whole = whole}, TimeOf(now));
   }
 
   // Lets the oldest connection of `peer` give way.
   void Evict(const ip::Address& peer) {
     for (const auto& [number, connection] : connections_) {
-      if (connection.peer != peer) continue;
+      if (connection.from.first != peer) continue;
       Count(Refusal::kFull, peer);
       return Cut(number);
     }
@@ -302,7 +298,9 @@ class BoundedServer::Watch {
     if (found == connections_.end()) return;
     // While gRPC has the socket, epoll would keep it too.
     static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd.get(), nullptr));
-    gate_.Leave(found->second.peer);
+    gate_.Leave(found->second.from.first);
+    meter_.End(found->second.meter);
+    server_.messages_->Remove(found->second.from, found->second.whole);
     connections_.erase(found);
   }
 
@@ -322,6 +320,7 @@ class BoundedServer::Watch {
   BoundedServer& server_;
   const ListenerLimits& limits_;
   PeerGate gate_;
+  ByteMeter meter_;
   os::UniqueFd epoll_;
   std::map<uint64_t, Connection> connections_;  // The connections by number: the oldest first.
   uint64_t next_ = kFirstConnection;
@@ -350,6 +349,7 @@ absl::StatusOr<std::unique_ptr<BoundedServer>> BoundedServer::Start(grpc::Server
   RETURN_IF_ERROR(server->Open());
   const Listener& own = server->listener_;
   Apply(own.limits, own.name, builder);
+  if (own.limits.unfinished_bytes > 0) MessageCounter::Watch(server->messages_, builder);
   server->acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, own.credentials);
   server->server_ = builder.BuildAndStart();

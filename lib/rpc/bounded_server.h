@@ -3,7 +3,8 @@
 // bound, it is told to: streams, headers, memory, handshakes, and connections that nobody uses.
 //
 // Each connection is watched by a second descriptor of it, without a copy of what passes: when it
-// has sent too much, it is reset at once. Its peer then has to stay away for some seconds.
+// has sent too much, or too much that does not become messages, it is reset at once. Its peer then
+// has to stay away for a time.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -18,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "lib/os/unique_fd.h"
+#include "lib/rpc/message_counter.h"
 #include "lib/rpc/peer_gate.h"
 #include "lib/rpc/refusal_counter.h"
 #include "lib/telemetry/log.h"
@@ -37,7 +39,8 @@ class BoundedServer {
     // mode of the socket says.
     bool own_users_only = false;
   };
-  // Serves what `builder` has registered, which gets `limits` and no port of its own. A socket that
+  // Serves what `builder` has registered, which reads protobuf messages, gets `limits`, and no port
+  // and no interceptors of its own. A socket that
   // a program has left behind is replaced, and has the mode that the process's umask leaves.
   // Borrows the log: it hears of refusals (connections_refused), at most once a minute. Errors:
   // kInvalidArgument (no such address); kUnavailable (in use, not of this machine, or gRPC would
@@ -74,6 +77,7 @@ class BoundedServer {
   std::unique_ptr<Handover> handover_;
   std::unique_ptr<grpc::Server> server_;
   const std::shared_ptr<RefusalCounter> refusals_ = std::make_shared<RefusalCounter>();
+  const std::shared_ptr<MessageCounter> messages_ = std::make_shared<MessageCounter>();
   std::thread thread_;
 };
 

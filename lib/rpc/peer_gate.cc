@@ -103,7 +103,8 @@ void PeerGate::Leave(const ip::Address& peer) {
 
 void PeerGate::Punish(const ip::Address& peer, absl::Time now) {
   if (IsFree(peer)) return;
-  Find(ip::Prefix::Host(peer), 1, now).tokens = -limits_.burst;
+  const double penalty = absl::ToDoubleSeconds(limits_.penalty) * limits_.per_second;
+  Find(ip::Prefix::Host(peer), 1, now).tokens = penalty > 0 ? 1 - penalty : -limits_.burst;
 }
 
 // Forgets those that have no connection and all their tokens. Those that remain have used some in

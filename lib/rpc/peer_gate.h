@@ -27,6 +27,9 @@ struct PeerLimits {
   // handshake.
   double burst = 0;
   double per_second = 0;
+  // How long an address stays out that has broken another limit; zero: until half of its burst is
+  // there again.
+  absl::Duration penalty = absl::ZeroDuration();
   // Whether programs of this machine, which come from its loopback addresses, have only the limit
   // of all.
   bool loopback_is_free = false;
@@ -59,8 +62,7 @@ class PeerGate {
   Verdict Enter(const ip::Address& peer, absl::Time now);
   // Notes that one connection of `peer` has ended.
   void Leave(const ip::Address& peer);
-  // Notes that `peer` has broken a limit: it gets in again after twice the time that its burst
-  // takes to refill.
+  // Notes that `peer` has broken a limit: it stays out for the penalty.
   void Punish(const ip::Address& peer, absl::Time now);
 
   size_t connections() const { return open_; }
@@ -99,6 +101,12 @@ struct ListenerLimits {
   // no limit. A reset of a stream, and a piece of a header, are bytes as well: gRPC bounds neither.
   int64_t burst_bytes = 0;
   int64_t bytes_per_second = 0;
+  // The bytes on the wire of one connection that have not become whole messages, and of what
+  // belongs to these (MessageCounter): so much at once, then so much a second; 0: no limit. Several
+  // connections of one address have little more together. gRPC copies all of an unfinished header
+  // for each piece of it that arrives, so that the cost grows with the square of this.
+  int64_t unfinished_bytes = 0;
+  int64_t unfinished_bytes_per_second = 0;
   // The bytes that the kernel keeps of one connection for us to read, which gRPC reads even after a
   // connection was cut; 0: as much as the kernel likes, some megabytes.
   int receive_buffer_bytes = 0;
@@ -133,17 +141,24 @@ inline constexpr ListenerLimits kEnrollLimits{
     .lifetime = absl::Minutes(2)};
 
 // Returns the limits of agents: one connection a node, for days; an agent that starts again has two
-// for a while. Its first message is 2 MiB at most, its reports some hundred bytes a pod. `peers` is
-// as the configuration has it, since a whole fleet may come through one translated address.
+// for a while. A message is 2 MiB at most, and only the first comes near; its reports are some
+// hundred bytes a pod. More at once than two of the largest would let a hostile agent waste
+// processor time: gRPC copies all of an unfinished header for each piece of it that arrives, so
+// that the cost grows with the square of what may come. `connections_per_address` is as the
+// configuration has it, since a whole fleet may come through one translated address.
 constexpr ListenerLimits AgentLimits(size_t connections_per_address) {
   const auto share = static_cast<double>(connections_per_address);
   return {.peers = {.connections = 16'384,
                     .connections_per_address = connections_per_address,
                     .burst = 2 * share,
                     .per_second = share / 4,
+                    .penalty = absl::Minutes(5),
                     .loopback_is_free = true},
           .burst_bytes = 32 << 20,
           .bytes_per_second = 256 << 10,
+          .unfinished_bytes = (2 << 20) + (256 << 10),
+          .unfinished_bytes_per_second = 1 << 10,
+          .receive_buffer_bytes = 128 << 10,
           .max_streams = 8,
           .memory_bytes = size_t{2} << 30U,
           .max_threads = 0,
@@ -153,14 +168,20 @@ inline constexpr size_t kAgentConnectionsPerAddress = 64;
 
 // Returns the limits of operators who come over the network with a certificate, some at once from
 // behind one address. Policy files have 3 MiB at most.
-inline constexpr ListenerLimits kOperatorLimits{
-    .peers = {.connections = 256, .connections_per_address = 32, .burst = 64, .per_second = 8},
-    .burst_bytes = 32 << 20,
-    .bytes_per_second = 1 << 20,
-    .max_streams = 64,
-    .memory_bytes = 512U << 20U,
-    .max_threads = 64,
-    .idle = absl::Minutes(5)};
+inline constexpr ListenerLimits kOperatorLimits{.peers = {.connections = 256,
+                                                          .connections_per_address = 32,
+                                                          .burst = 64,
+                                                          .per_second = 8,
+                                                          .penalty = absl::Minutes(5)},
+                                                .burst_bytes = 32 << 20,
+                                                .bytes_per_second = 1 << 20,
+                                                .unfinished_bytes = (4 << 20) + (256 << 10),
+                                                .unfinished_bytes_per_second = 1 << 10,
+                                                .receive_buffer_bytes = 128 << 10,
+                                                .max_streams = 64,
+                                                .memory_bytes = 512U << 20U,
+                                                .max_threads = 64,
+                                                .idle = absl::Minutes(5)};
 
 // Returns the limits of operators, who come through a socket that only root opens: against
 // mistakes, not against enemies.

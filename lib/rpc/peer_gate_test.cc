@@ -77,6 +77,16 @@ TEST(PeerGate, WhoBreaksALimitStaysOutForATime) {
   EXPECT_EQ(Enter(gate, "10.0.0.1", 1, kStart + absl::Seconds(4)), 1U);
 }
 
+TEST(PeerGate, TheTimeThatItStaysOutMayBeLonger) {
+  PeerLimits limits = kLimits;
+  limits.penalty = absl::Minutes(5);
+  PeerGate gate(limits);
+  gate.Punish(At("10.0.0.1"), kStart);
+  EXPECT_EQ(Enter(gate, "10.0.0.1", 1, kStart + absl::Seconds(299)), 0U);
+  EXPECT_EQ(Enter(gate, "10.0.0.2", 1, kStart + absl::Seconds(299)), 1U);
+  EXPECT_EQ(Enter(gate, "10.0.0.1", 1, kStart + absl::Seconds(301)), 1U);
+}
+
 TEST(PeerGate, ThisMachineMayBeFree) {
   PeerGate gate({.connections = 100,
                  .connections_per_address = 4,

@@ -3,6 +3,7 @@
 #include <grpcpp/channel.h>
 
 #include <map>
+#include <optional>
 
 #include "fmt/core.h"
 #include "gmock/gmock.h"

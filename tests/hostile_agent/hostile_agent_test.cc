@@ -17,6 +17,7 @@
 #include "lib/base/version.h"
 #include "lib/ip/address.h"
 #include "lib/os/file.h"
+#include "tests/crash/child_process.h"
 #include "tests/crash/server_under_test.h"
 #include "tests/hostile_agent/hostile_node.h"
 #include "tests/support/temp_dir.h"
@@ -341,6 +342,47 @@ TEST_F(HostileAgent, AFloodIsReadNoFasterThanItIsAnswered) {
   ExpectOthersAreWell();
   flood.join();
   EXPECT_LE(AttachedOf("hostile"), kMost);
+}
+
+// gRPC copies all of an unfinished header for each piece of it that arrives, so that what may
+// arrive bounds the processor time that a connection can cost.
+TEST_F(HostileAgent, AHeaderWithoutAnEndIsCut) {
+  const Credentials own =
+      Enrolled(authority_, {.common_name = "hostile", .dns_names = {"hostile"}});
+  Put("hostile.pem", own.certificate);
+  Put("hostile.key", own.key);
+  auto attacker = crash::ChildProcess::Start(
+      {std::string(SPOKE_SOURCE_DIR) + "/tests/abuse/attack.py", "large-header",
+       fmt::format("{}", server_->port()), "127.0.0.66", "10", directory_.File("hostile.pem"),
+       directory_.File("hostile.key")},
+      directory_.File("attack"));
+  ASSERT_TRUE(attacker.ok()) << attacker.status();
+  ExpectOthersAreWell();
+  EXPECT_EQ(attacker->Wait(), 0);
+  const json told = json::parse(os::ReadFile(directory_.File("attack")).value_or(""), nullptr,
+                                /*allow_exceptions=*/false);
+  ASSERT_TRUE(told.is_object());
+  EXPECT_GE(told["cut"], 1) << told;
+  // A message of the largest size, and the buffers of both ends of the connection.
+  EXPECT_LT(told["most_of_one"], 3 << 20) << told;
+  ExpectOthersAreWell();
+}
+
+// The largest message is on its way for as long as nothing of it has become a message.
+TEST_F(HostileAgent, ALargeHelloIsNoAttack) {
+  v1::Hello large = HelloOf("large");
+  for (int i = 0; i < 3'800; ++i) {
+    Assign(large, fmt::format("10.99.{}.{}", i / 250, 1 + i % 250));
+    large.mutable_in_use()->rbegin()->set_container_id(std::string(512, 'c'));
+  }
+  ASSERT_GT(large.ByteSizeLong(), 1'900'000U);
+  const auto node = Connect("large");
+  const auto told = node->Greet(large);
+  EXPECT_TRUE(told.ok()) << told.status();
+  v1::AgentMessage report;
+  report.mutable_report()->set_sequence(1);
+  ASSERT_TRUE(node->Say(report));
+  EXPECT_TRUE(node->Hear([](const auto& heard) { return heard.has_report_ack(); }));
 }
 
 TEST_F(HostileAgent, ARevokedAgentIsCutAndStaysOut) {

@@ -70,8 +70,7 @@ class ShapingTest : public testing::Test {
                                                  .monotonic =
                                                      [this] {
                                                        const auto plans = shaper_.applied();
-                                                       return clock_.Now() +
-                                                              plan_takes_ * plans;
+                                                       return clock_.Now() + plan_takes_ * plans;
                                                      },
                                                  .random = [] { return uint64_t{500}; }});
   }

@@ -142,10 +142,28 @@ void Laws::CheckUnused(const Machine& machine, const ip::Address& address) {
 
 // --- NICs. ---
 
-void Laws::OnTakenByOthers(const std::string& vm, const std::vector<ip::Prefix>& ranges) {
-  for (const ip::Prefix& range : ranges) {
+void Laws::OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& taken) {
+  changed_by_others_[vm] = schedule_.now();
+  for (const ip::Prefix& range : taken) {
     ForEachAddress(range,
                    [&](const ip::Address& address) { taken_by_others_.emplace(vm, address); });
+  }
+}
+
+void Laws::CheckMended(const std::string& vm) {
+  const ipam::NicAddresses* const nic = fabric_.Find(vm);
+  if (nic == nullptr || restored_ || schedule_.now() - changed_by_others_[vm] < kMending) return;
+  const ipam::NodeRecord* const record = Durable(nic->node);
+  if (record == nullptr || record->mode == ipam::NodeMode::kRetired) return;
+  for (const ipam::IpConfiguration& entry : nic->configurations) {
+    if (record->Holding(entry.range.base()) != nullptr) continue;
+    Break(12, fmt::format("the NIC of {} has {} still, which the store does not say",
+                          nic->node.name, entry.range.ToString()));
+  }
+  for (const auto& [base, configuration] : record->configurations) {
+    if (configuration.state != ipam::AddressState::kAttached || fabric_.Has(vm, base)) continue;
+    Break(12, fmt::format("the NIC of {} lacks {} still, which the store says is attached",
+                          nic->node.name, configuration.range.ToString()));
   }
 }
 
@@ -161,6 +179,11 @@ void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
 }
 
 // --- The store. ---
+
+void Laws::OnRestore(bool begins) {
+  restoring_ = begins;
+  restored_ = true;
+}
 
 // What one transaction takes from a node it may give to another, so that all is taken first.
 void Laws::OnDurable(const StoreDisks::Changes& changes) {

@@ -21,6 +21,8 @@
 // 10. In the end: when nothing fails any more, all pods have addresses, store, cloud, agents and
 //     pods agree, and no node keeps what its agent has given up (settled.cc).
 // 11. A DEL is the last word: once a runtime hears that it is done, no link is made for its pod.
+// 12. Mended: ten minutes after somebody else has changed a NIC it has what the store says, and
+//     nothing else.
 #pragma once
 
 #include <cstdint>
@@ -77,14 +79,17 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnEnding(const Machine& machine, const std::string& host_link);
   // It has heard that the DEL of the pod with this link is done, while the ADD may still wait.
   void OnDeleted(const Machine& machine, const std::string& host_link);
-  // Somebody else than the servers has taken these off the NIC of the VM.
-  void OnTakenByOthers(const std::string& vm, const std::vector<ip::Prefix>& ranges);
+  // Somebody else than the servers has changed the NIC of the VM, and has taken these off it.
+  // CheckMended() is to be called kMending later.
+  void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& taken);
+  static constexpr absl::Duration kMending = absl::Minutes(10);
+  void CheckMended(const std::string& vm);
 
   // --- Servers. ---
   void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) override;
   void OnHeard(const ipam::NodeKey& node, const node_api::AgentMessage& message) override;
   // An operator puts an older copy in place of the store, or lets what was refused pass.
-  void OnRestore(bool begins) { restoring_ = begins; }
+  void OnRestore(bool begins);
   void OnPardon(uint64_t addresses) { pardoned_ += addresses; }
 
  private:
@@ -124,6 +129,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<ip::Address, absl::Time> last_used_;
   std::set<LinkKey> deleted_;
   std::set<std::pair<std::string, ip::Address>> taken_by_others_;  // By VM id.
+  std::map<std::string, absl::Time> changed_by_others_;            // When it last was, by VM id.
   std::map<std::string, Assignable> assignable_;                   // Keyed by VM id.
   std::map<std::string, ipam::NodeRecord, std::less<>> durable_;
   std::map<ip::Address, std::string> owners_;  // The key of the record, by first address.
@@ -132,6 +138,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   uint64_t epoch_ = 0;
   std::map<std::string, uint64_t> told_;  // The highest epoch that a node was told, by store.
   bool restoring_ = false;
+  bool restored_ = false;  // Some time before: a recovery may wait for an operator.
   std::deque<std::pair<absl::Time, uint64_t>> asked_;
   uint64_t asked_sum_ = 0;
   uint64_t pardoned_ = 0;

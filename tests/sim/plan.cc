@@ -207,8 +207,9 @@ Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
   if (settings.restores && random.Chance(0.3)) {
     const absl::Duration at = settings.until * (0.2 + 0.5 * random.Fraction());
     plan.push_back({.at = at, .act = Act::kBackup});
-    plan.push_back(
-        {.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)), .act = Act::kRestore});
+    plan.push_back({.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)),
+                    .act = Act::kRestore,
+                    .amount = RandomFor(seed, "restore on other machines").Chance(0.3) ? 1 : 0});
   }
   AddQuarantines(seed, settings, plan);
   AddApart(seed, settings, plan);

@@ -122,6 +122,7 @@ class World final : public StreamEnds {
   void QuarantineOneOf(const std::string& node, int64_t which);
   void Restore(bool on_other_machines);
   void WriteAsAnother(Node& node, const PlannedEvent& event);
+  void OverwriteNic(const std::string& vm, const std::vector<ipam::IpConfiguration>& entries);
   void For(absl::Duration lasts, double& share, double value);
 
   void CheckPods();

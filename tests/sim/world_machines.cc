@@ -81,9 +81,7 @@ void World::Reimage(Node& node) {
   EndMachine(node);
   trace_.Count("machine reimaged");
   node.machine.token.clear();
-  const std::vector<ip::Prefix> lost = fabric_.Overwrite(node.machine.vm_id, {});
-  laws_.OnTakenByOthers(node.machine.vm_id, lost);
-  trace_.Count("taken off by others", lost.size());
+  OverwriteNic(node.machine.vm_id, {});
   Boot(node, /*disk_is_new=*/true);
 }
 

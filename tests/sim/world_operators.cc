@@ -96,30 +96,32 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   }
 }
 
-// Somebody else than the servers changes the NIC.
+// Somebody else than the servers takes an address off the NIC, or writes back what it had.
 void World::WriteAsAnother(Node& node, const PlannedEvent& event) {
   const std::string vm = node.machine.vm_id;
   const ipam::NicAddresses* const nic = fabric_.Find(vm);
   if (nic == nullptr) return;
   std::vector<ipam::IpConfiguration> next = nic->configurations;
-  const auto write = [this, vm](const std::vector<ipam::IpConfiguration>& entries) {
-    const ipam::NicAddresses* const before = fabric_.Find(vm);
-    if (before == nullptr) return;
-    const size_t had = before->configurations.size();
-    const std::vector<ip::Prefix> lost = fabric_.Overwrite(vm, entries);
-    laws_.OnTakenByOthers(vm, lost);
-    const size_t come = fabric_.Find(vm)->configurations.size() + lost.size() - had;
-    trace_.Say("somebody else takes {} off vm={}, and puts {} there", lost.size(), vm, come);
-    trace_.Count("taken off by others", lost.size());
-    trace_.Count("put there by others", come);
-  };
   if (event.act == Act::kWriteBack) {
-    schedule_.After(event.lasts, [write, next] { write(next); });
+    schedule_.After(event.lasts, [this, vm, next] { OverwriteNic(vm, next); });
   } else if (!next.empty()) {
     const size_t which = static_cast<size_t>(event.amount) % next.size();
     next.erase(next.begin() + static_cast<std::ptrdiff_t>(which));
-    write(next);
+    OverwriteNic(vm, next);
   }
+}
+
+void World::OverwriteNic(const std::string& vm, const std::vector<ipam::IpConfiguration>& entries) {
+  const ipam::NicAddresses* const nic = fabric_.Find(vm);
+  if (nic == nullptr) return;
+  const size_t had = nic->configurations.size();
+  const std::vector<ip::Prefix> lost = fabric_.Overwrite(vm, entries);
+  const size_t come = nic->configurations.size() + lost.size() - had;
+  trace_.Say("somebody else takes {} off vm={}, and puts {} there", lost.size(), vm, come);
+  trace_.Count("taken off by others", lost.size());
+  trace_.Count("put there by others", come);
+  laws_.OnChangedByOthers(vm, lost);
+  schedule_.After(Laws::kMending, [this, vm] { laws_.CheckMended(vm); });
 }
 
 void World::DoToServer(const PlannedEvent& event) {

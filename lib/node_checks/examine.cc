@@ -50,7 +50,7 @@ std::string_view OnceAsked(const NodeFacts& facts, std::string_view why) {
   return facts.services ? why : "";
 }
 std::string_view WhyNoNodeResolvers(const NodeFacts& facts) {
-  return OnceAsked(facts, "/etc/resolv.conf of the node names no resolver");
+  return OnceAsked(facts, "/etc/resolv.conf names no resolver");
 }
 std::string_view WhyNoClusterResolvers(const NodeFacts& facts) {
   return OnceAsked(facts,
@@ -62,7 +62,8 @@ std::string_view WhyNoMetadata(const NodeFacts& facts) {
                               : "azure.imds of the agent's configuration names no address");
 }
 std::string_view WhyNoClock(const NodeFacts& facts) {
-  return OnceAsked(facts, "the kernel does not tell");
+  return OnceAsked(facts,
+                   "this process may not ask the kernel (ProtectClock= of its unit, or seccomp)");
 }
 std::string_view WhyNoServerClock(const NodeFacts& facts) {
   return OnceAsked(facts, facts.settings.stage == Stage::kAgent

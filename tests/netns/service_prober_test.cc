@@ -125,6 +125,7 @@ class ServiceProberTest : public testing_support::NetnsTest {
     const auto up = os::RunProgram({"/bin/sh", "-ec", "ip link set lo up"});
     ASSERT_TRUE(up.ok() && up->exit_code == 0) << up.status();
     std::filesystem::create_directories(dir_.File("etc"));
+    Write("etc/resolv.conf", "");
   }
   void Write(const std::string& name, const std::string& text) {
     std::ofstream(dir_.File(name)) << text;
@@ -221,6 +222,7 @@ TEST_F(ServiceProberTest, ANodeWithoutAWayToItsResolverSaysSo) {
 
 TEST_F(ServiceProberTest, TheNodesOwnFileIsReadWhereItsRootIsNotOurs) {
   // As systemd-resolved has it, by a path from the node's root.
+  std::filesystem::remove(dir_.File("etc/resolv.conf"));
   std::filesystem::create_directories(dir_.File("run/resolved"));
   Write("run/resolved/stub", "nameserver 192.0.2.1\n");
   std::filesystem::create_symlink("/run/resolved/stub", dir_.File("etc/resolv.conf"));

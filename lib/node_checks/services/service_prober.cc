@@ -20,17 +20,17 @@ namespace {
 constexpr const char* kResolvConf = "/etc/resolv.conf";
 constexpr size_t kMaxResolvConfBytes = size_t{64} << 10U;
 
-// Returns the path of the node's file, which is often a link: one from its root leads elsewhere for
-// a process whose root is another.
-std::string PathOf(const std::string& root) {
-  if (root == "/") return kResolvConf;
-  const std::string path = root + kResolvConf;
-  std::error_code error;
-  const auto target = std::filesystem::read_symlink(path, error);
-  return !error && target.is_absolute() ? root + target.string() : path;
-}
-
 }  // namespace
+
+std::string ResolvConfPath(const std::string& root, const std::string& own) {
+  if (root == "/") return own;
+  std::string path = root + kResolvConf;
+  std::error_code error;
+  // It is often a link, and one from the node's root leads elsewhere for a process with another.
+  const auto target = std::filesystem::read_symlink(path, error);
+  if (!error && target.is_absolute()) path = root + target.string();
+  return std::filesystem::exists(path, error) ? path : own;
+}
 
 std::optional<KeptClock> ReadKeptClock() {
   timex state{};  // No mode is set: it is only read.
@@ -53,7 +53,7 @@ void ServiceProber::Interrupt() {
 }
 
 std::vector<ip::Address> ServiceProber::Nameservers() const {
-  const auto text = os::ReadFile(PathOf(root_), kMaxResolvConfBytes);
+  const auto text = os::ReadFile(ResolvConfPath(root_, kResolvConf), kMaxResolvConfBytes);
   return text.ok() ? ParseNameservers(*text) : std::vector<ip::Address>();
 }
 

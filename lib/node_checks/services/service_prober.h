@@ -48,7 +48,13 @@ class ServiceProber {
   ServiceAnswers before_;
 };
 
-// Reads what the kernel is told of the clock; nullopt: it does not say.
+// Returns where the node's resolvers are named, for a process that has the node's root directory at
+// `root`: the node's /etc/resolv.conf, or `own`, this process's, where that is not there. A pod
+// that has only parts of the node's root has a copy from kubelet, with dnsPolicy: Default.
+std::string ResolvConfPath(const std::string& root, const std::string& own);
+
+// Reads what the kernel is told of the clock; nullopt: it does not say, as where ProtectClock= of
+// systemd.exec(5) keeps this process from asking.
 std::optional<KeptClock> ReadKeptClock();
 
 }  // namespace spoke::node_checks

@@ -524,9 +524,9 @@ void AddOtherWriters(std::vector<Scenario>& all) {
                     .At(146, Act::kDrain, 1)
                     .At(220, Act::kUndrain, 0)
                     .At(220, Act::kUndrain, 1)
-                    // Nothing else changes there any more.
-                    .At(450, Act::kTakeOff, 2, 1)
-                    .Until(absl::Minutes(8))
+                    // By then nothing else has a NIC changed any more.
+                    .OnAll(700, Act::kTakeOff, 1)
+                    .Until(absl::Minutes(12))
                     .Promises("taken off by others", 8)
                     .Promises("put there by others", 1)
                     .Build());

@@ -96,9 +96,12 @@ void Server::Turn() {
   next_turn_ = now + (waits ? kTurn : now < busy_until_ ? kTick : kQuiet);
 }
 
+// As AuditJob does it: one at a time, and a pause after each. Two pictures of before a machine came
+// would say that it is gone.
 void Server::List() {
-  next_listing_ = edges_.schedule.now() + cloud_.listing_period();
+  next_listing_ = absl::InfiniteFuture();
   cloud_.List([this](ipam::CloudListing listing) {
+    next_listing_ = edges_.schedule.now() + cloud_.listing_period();
     if (!listing.ok()) return;
     loop_->PostListing(*std::move(listing), [](const std::string&) { return true; });
     Wake();

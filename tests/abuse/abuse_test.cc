@@ -63,16 +63,19 @@ class Abuse : public testing::Test {
     return agent_.Enroll().status();
   }
 
+  absl::StatusOr<crash::ChildProcess> StartAttack(const std::string& kind) const {
+    return crash::ChildProcess::Start({std::string(SPOKE_SOURCE_DIR) + "/tests/abuse/attack.py",
+                                       kind, fmt::format("{}", enrollment_.port()), kHostile,
+                                       fmt::format("{}", absl::ToInt64Seconds(kAttack))},
+                                      dir_.File("attack"));
+  }
+
   // Attacks for kAttack, during which an honest agent enrolls three times: whoever shares this
   // machine may hold one of them up, the attacker none.
   void Attack(const std::string& kind, double most_cpu_seconds) {
     const size_t resident = ResidentBytes();
     const double cpu = CpuSeconds();
-    auto attacker =
-        crash::ChildProcess::Start({std::string(SPOKE_SOURCE_DIR) + "/tests/abuse/attack.py", kind,
-                                    fmt::format("{}", enrollment_.port()), kHostile,
-                                    fmt::format("{}", absl::ToInt64Seconds(kAttack))},
-                                   dir_.File("attack"));
+    auto attacker = StartAttack(kind);
     ASSERT_TRUE(attacker.ok()) << attacker.status();
     std::vector<absl::Duration> took;
     for (int i = 0; i < 3; ++i) {
@@ -119,6 +122,14 @@ TEST_F(Abuse, AHeaderWithoutAnEndCostsLittle) {
   // gRPC copies all of such a header for each piece that arrives.
   EXPECT_THAT(told_, testing::Not(testing::HasSubstr("\"connected\": 1,")))
       << "it is cut while it sends";
+}
+TEST_F(Abuse, HeadersThatNobodyKnowsEndNothing) {
+  auto attacker = StartAttack("wrong-headers");
+  ASSERT_TRUE(attacker.ok()) << attacker.status();
+  EXPECT_EQ(attacker->Wait(), 0);
+  told_ = os::ReadFile(dir_.File("attack")).value_or("");
+  EXPECT_THAT(told_, testing::Not(testing::HasSubstr("\"connected\": 0")));
+  EXPECT_TRUE(Enroll().ok()) << told_;
 }
 TEST_F(Abuse, IdleConnectionsOfOnePeerKeepNobodyOut) { Attack("idle", 2); }
 TEST_F(Abuse, AHandshakeThatNeverEndsKeepsNobodyOut) { Attack("silent", 1); }

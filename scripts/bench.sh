@@ -34,6 +34,8 @@ usage: scripts/bench.sh NAME|all [--quick]
   footprint     the agent at rest with 110 pods, and the size of an image
   build         CPU time to build demo, tests and release from nothing, and wall time of .ci/run; not in
                 `all`, since it takes two hours
+  flame_add, flame_path  where an ADD, and a packet from pod to pod, spend their time: flame graphs in
+                docs/images, made with perf (linux-perf); not in `all`, since they measure nothing
   kubernetes    100 pods at once on a real cluster, against the stock chain; not in `all`, since it
                 makes Kubernetes first, once, in some 10 minutes
 
@@ -71,6 +73,7 @@ build() {
 # service.
 prepare() {
   case $1 in
+    flame_*) scripts/setup.sh --also linux-perf >&2 ;;
     ipam_commit) scripts/setup.sh --also kea-dhcp4-server kea-admin >&2 ;;
     *) scripts/setup.sh >&2 ;;
   esac
@@ -99,7 +102,7 @@ main() {
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
   local wanted=("$name")
   if [[ $name == all ]]; then wanted=("${names[@]}"); fi
-  if [[ ! -f scripts/bench/${wanted[0]}.py || " ${names[*]} build kubernetes sim " != *" ${wanted[0]} "* ]]; then
+  if [[ ! -f scripts/bench/${wanted[0]}.py || " ${names[*]} build flame_add flame_path kubernetes sim " != *" ${wanted[0]} "* ]]; then
     usage >&2
     exit 2
   fi

@@ -27,8 +27,8 @@ struct PeerLimits {
   // handshake.
   double burst = 0;
   double per_second = 0;
-  // How long an address stays out that has broken another limit; zero: until half of its burst is
-  // there again.
+  // How long an address stays out that has broken another limit; zero: for the time in which its
+  // burst comes back.
   absl::Duration penalty = absl::ZeroDuration();
   // Whether programs of this machine, which come from its loopback addresses, have only the limit
   // of all.
@@ -142,10 +142,8 @@ inline constexpr ListenerLimits kEnrollLimits{
 
 // Returns the limits of agents: one connection a node, for days; an agent that starts again has two
 // for a while. A message is 2 MiB at most, and only the first comes near; its reports are some
-// hundred bytes a pod. More at once than two of the largest would let a hostile agent waste
-// processor time: gRPC copies all of an unfinished header for each piece of it that arrives, so
-// that the cost grows with the square of what may come. `connections_per_address` is as the
-// configuration has it, since a whole fleet may come through one translated address.
+// hundred bytes a pod. `connections_per_address` is as the configuration has it, since a whole
+// fleet may come through one translated address.
 constexpr ListenerLimits AgentLimits(size_t connections_per_address) {
   const auto share = static_cast<double>(connections_per_address);
   return {.peers = {.connections = 16'384,
@@ -168,20 +166,25 @@ inline constexpr size_t kAgentConnectionsPerAddress = 64;
 
 // Returns the limits of operators who come over the network with a certificate, some at once from
 // behind one address. Policy files have 3 MiB at most.
-inline constexpr ListenerLimits kOperatorLimits{.peers = {.connections = 256,
-                                                          .connections_per_address = 32,
-                                                          .burst = 64,
-                                                          .per_second = 8,
-                                                          .penalty = absl::Minutes(5)},
-                                                .burst_bytes = 32 << 20,
-                                                .bytes_per_second = 1 << 20,
-                                                .unfinished_bytes = (4 << 20) + (256 << 10),
-                                                .unfinished_bytes_per_second = 1 << 10,
-                                                .receive_buffer_bytes = 128 << 10,
-                                                .max_streams = 64,
-                                                .memory_bytes = 512U << 20U,
-                                                .max_threads = 64,
-                                                .idle = absl::Minutes(5)};
+inline constexpr ListenerLimits kOperatorLimits{
+    .peers =
+        {
+            .connections = 256,
+            .connections_per_address = 32,
+            .burst = 64,
+            .per_second = 8,
+            .penalty = absl::Minutes(5),
+        },
+    .burst_bytes = 32 << 20,
+    .bytes_per_second = 1 << 20,
+    .unfinished_bytes = (4 << 20) + (256 << 10),
+    .unfinished_bytes_per_second = 1 << 10,
+    .receive_buffer_bytes = 128 << 10,
+    .max_streams = 64,
+    .memory_bytes = 512U << 20U,
+    .max_threads = 64,
+    .idle = absl::Minutes(5),
+};
 
 // Returns the limits of operators, who come through a socket that only root opens: against
 // mistakes, not against enemies.

@@ -3,7 +3,7 @@
 Each box is a function, as wide as its share of the samples; above it are those that it called. A box shows
 its name, samples and share when the pointer rests on it. Boxes are in the order of their names, not of time.
 Released programs keep no frame pointers, so that of their own functions only the innermost is known; the
-kernel's are whole.
+kernel's are whole. Addresses without a name are left out.
 """
 
 import contextlib
@@ -41,20 +41,20 @@ class Box:
 
 
 def read(lines, programs):
-    """Returns the root of all stacks: a program's name, a line for each function, the innermost first, and
-    an empty line."""
+    """Returns the root of all stacks. Each is a program's name, a line for each function, the innermost first,
+    with its address before its name, and an empty line."""
     root = Box()
     stack, program = [], None
     for line in lines:
         text = line.strip()
         if not text:
             if program is not None and (not programs or program in programs):
-                root.add([program] + stack[::-1])
+                root.add([program] + [name for name in stack[::-1] if name not in ("", "[unknown]")])
             stack, program = [], None
         elif program is None:
             program = text
         else:
-            stack.append(text)
+            stack.append(text.partition(" ")[2])
     return root
 
 
@@ -110,7 +110,7 @@ def recorded(bench, title, programs, name):
                            log="perf.log")
     yield
     bench.stop(recorder, signal.SIGINT)
-    script = subprocess.run([perf, "script", "-i", data, "-F", "comm,sym"], check=True,
+    script = subprocess.run([perf, "script", "-i", data, "-F", "comm,ip,sym"], check=True,
                             capture_output=True, text=True, errors="replace").stdout
     root = read(script.splitlines(), set(programs))
     if root.samples == 0:

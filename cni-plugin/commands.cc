@@ -24,11 +24,18 @@ constexpr unsigned kGetNamespaceType = 0xB703;
 
 using Outcome = Response::Outcome;
 
+// A DaemonSet starts the next agent within this time, as a rule.
+constexpr int kReplacedMs = 10'000;
+
 // The times for the verbs. A DEL is within the minute that containerd and CRI-O give it, a STATUS
-// within what a runtime that asks every five seconds does not notice.
-constexpr Patience kAddPatience{.absent_ms = 1000, .hung_up_ms = 5000, .grace_ms = 250};
+// within what a runtime that asks every five seconds does not notice. Where no agent is, an ADD
+// fails fast, except when one has just stopped in order: a failed ADD costs the runtime more than
+// the wait for the next agent. A DEL need not wait, since it is noted down.
+constexpr Patience kAddPatience{
+    .absent_ms = 1000, .hung_up_ms = 5000, .replaced_ms = kReplacedMs, .grace_ms = 250};
 constexpr Patience kDelPatience{.deadline_ms = 20'000, .absent_ms = 200, .hung_up_ms = 5000};
-constexpr Patience kCheckPatience{.deadline_ms = 10'000, .absent_ms = 1000, .hung_up_ms = 5000};
+constexpr Patience kCheckPatience{
+    .deadline_ms = 10'000, .absent_ms = 1000, .hung_up_ms = 5000, .replaced_ms = kReplacedMs};
 constexpr Patience kGcPatience{.deadline_ms = 10'000, .absent_ms = 200, .hung_up_ms = 5000};
 constexpr Patience kStatusPatience{.deadline_ms = 90};
 

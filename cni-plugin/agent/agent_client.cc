@@ -42,6 +42,21 @@ Error NoAgent(const std::string& socket, int error) {
           socket + ": " + what + "; check that the agent runs here"};
 }
 
+// Returns until when, in milliseconds of CLOCK_MONOTONIC, the agent that takes the place of one
+// that stopped in order is to be waited for; 0: none has stopped within `replaced_ms`.
+int64_t ReplacedUntilMs(const std::string& socket, int replaced_ms) {
+  struct stat mark {};
+  timespec now{};
+  if (replaced_ms == 0 || ::stat(StoppedMark(socket).c_str(), &mark) != 0) return 0;
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  const int64_t ago_ms = (int64_t{now.tv_sec} - mark.st_mtim.tv_sec) * 1000 +
+                         (now.tv_nsec - mark.st_mtim.tv_nsec) / 1'000'000;
+  // Where the clock was set back since, nobody knows how long ago it was. A file's time is that of
+  // the last tick, and may be some milliseconds behind the clock, but never ahead of it.
+  if (ago_ms < 0 || ago_ms >= replaced_ms) return 0;
+  return MonotonicMs() + replaced_ms - ago_ms;
+}
+
 // The reason why there is no answer, and whether asking again may help.
 struct Failure {
   Error error;
@@ -223,6 +238,8 @@ Expected<Response> Ask(const std::string& socket, Request request, int netns,
     Failure failure;
     if (const int error = connection.Open(); error != 0) {
       failure = {NoAgent(socket, error), error == ENOENT || error == ECONNREFUSED};
+      absent_until_ms = std::max(absent_until_ms,
+                                 std::min(ReplacedUntilMs(socket, patience.replaced_ms), until_ms));
     } else {
       const int sent = connection.Send(bytes, netns);
       std::optional<Failure> failed;

@@ -17,6 +17,9 @@ struct Patience {
   int deadline_ms = 0;  // The time for the whole exchange.
   int absent_ms = 0;    // The time while nobody listens on the socket: the agent may be starting.
   int hung_up_ms = 0;   // The time after the agent has first gone away without an answer.
+  // The time after an agent has stopped in order (see cni::StoppedMark): another replaces it, as a
+  // rule.
+  int replaced_ms = 0;
   // The time beyond the deadline: the agent answers at it, and an answer says more.
   int grace_ms = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 
 #include "cni-plugin/agent/fake_agent_test.h"
 #include "gmock/gmock.h"
@@ -89,6 +90,38 @@ TEST_F(AgentClientTest, WithoutAnAgentItSaysSoAfterItsPatience) {
   EXPECT_EQ(AskWith({.deadline_ms = 5000}).error().code, kTryAgainLater);
   EXPECT_EQ(Ask("/" + std::string(200, 'a'), Message(), -1, kPatience).error().code,
             kTryAgainLater);
+}
+
+TEST_F(AgentClientTest, AnAgentThatHasJustStoppedInOrderIsWaitedFor) {
+  { FakeAgent gone(path_, {}); }
+  std::ofstream(StoppedMark(path_)).close();
+  std::optional<FakeAgent> next;
+  std::thread starter([&] {
+    ::poll(nullptr, 0, 200);
+    std::filesystem::remove(path_);
+    next.emplace(path_, std::vector<Answer>{{DoneAnswer()}});
+  });
+  EXPECT_TRUE(AskWith({.deadline_ms = 5000, .absent_ms = 20, .replaced_ms = 5000}).ok());
+  starter.join();
+}
+
+TEST_F(AgentClientTest, AnAgentThatStoppedLongAgoIsNotWaitedFor) {
+  { FakeAgent gone(path_, {}); }
+  std::ofstream(StoppedMark(path_)).close();
+  const auto now = std::filesystem::file_time_type::clock::now();
+  // The second: the clock was set back since.
+  for (const auto when : {now - std::chrono::seconds(6), now + std::chrono::hours(1)}) {
+    std::filesystem::last_write_time(StoppedMark(path_), when);
+    const int64_t before_ms = MonotonicMs();
+    const auto refused = AskWith({.deadline_ms = 20'000, .absent_ms = 20, .replaced_ms = 5000});
+    EXPECT_EQ(refused.error().code, kTryAgainLater);
+    EXPECT_LT(MonotonicMs() - before_ms, 4000);
+  }
+  // A request that need not wait does not, either.
+  std::filesystem::last_write_time(StoppedMark(path_), now);
+  const int64_t before_ms = MonotonicMs();
+  EXPECT_FALSE(AskWith({.deadline_ms = 20'000, .absent_ms = 20}).ok());
+  EXPECT_LT(MonotonicMs() - before_ms, 4000);
 }
 
 TEST_F(AgentClientTest, ALateAnswerIsTakenUntilTheDeadlineAndItsGrace) {

@@ -90,6 +90,10 @@ struct Response {
 std::string EncodeRequest(const Request& request);
 std::string EncodeResponse(const Response& response);
 
+// Returns the file beside the agent's socket that an agent leaves when it stops in order and that
+// the next one takes away: an upgrade, as a rule. Its time of modification says when.
+inline std::string StoppedMark(std::string_view socket) { return std::string(socket) + ".stopped"; }
+
 // These return nullopt for what is no such message.
 std::optional<Request> DecodeRequest(std::string_view bytes);
 std::optional<Response> DecodeResponse(std::string_view bytes);

@@ -78,7 +78,7 @@ class Finder {
       FindWritten(paths_.lasting_dir + "/store-token");
       TakeEmpty(paths_.lasting_dir);
     }
-    for (const char* ending : {"", ".new"}) Take(paths_.cni_socket + ending);
+    for (const char* ending : {"", ".new", ".stopped"}) Take(paths_.cni_socket + ending);
     if (!paths_.health_socket.empty()) Take(paths_.health_socket);
     Take(paths_.state_dir + "/journal.lock", FileRole::kLock);
     for (const std::string& directory : {tombstones, tls, paths_.state_dir}) TakeEmpty(directory);

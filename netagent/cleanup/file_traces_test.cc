@@ -53,29 +53,40 @@ class FileTracesTest : public testing::Test {
 };
 
 TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
-  for (const char* name :
-       {"net.d/05-spoke.conflist", "net.d/10-other.conflist", "bin/bridge",
-        "run/spoke/netagent/clock", "run/spoke/netagent/journal", "run/spoke/netagent/journal.lock",
-        "run/spoke/netagent/policy.tmp", "run/spoke/netagent/store-token",
-        "lib/spoke/netagent/store-token", "lib/spoke/netagent/other", "run/spoke/netagent/notes",
-        "run/spoke/netagent/tls/node.pem", "run/spoke/netagent/tls/operators.pem",
-        "run/spoke/tombstones/0123456789abcdef", "run/spoke/tombstones/.1.tmp",
-        "run/spoke/tombstones/readme", "run/spoke/cni.sock", "run/spoke/health.sock",
-        "run/spoke/ipam-admin.sock"}) {
+  for (const char* name : {"net.d/05-spoke.conflist",
+                           "net.d/10-other.conflist",
+                           "bin/bridge",
+                           "run/spoke/netagent/clock",
+                           "run/spoke/netagent/journal",
+                           "run/spoke/netagent/journal.lock",
+                           "run/spoke/netagent/policy.tmp",
+                           "run/spoke/netagent/store-token",
+                           "lib/spoke/netagent/store-token",
+                           "lib/spoke/netagent/other",
+                           "run/spoke/netagent/notes",
+                           "run/spoke/netagent/tls/node.pem",
+                           "run/spoke/netagent/tls/operators.pem",
+                           "run/spoke/tombstones/0123456789abcdef",
+                           "run/spoke/tombstones/.1.tmp",
+                           "run/spoke/tombstones/readme",
+                           "run/spoke/cni.sock",
+                           "run/spoke/cni.sock.stopped",
+                           "run/spoke/health.sock",
+                           "run/spoke/ipam-admin.sock"}) {
     Write(name, kConflist);
   }
   Write("bin/spoke", "program");
   Write("bin/spoke.tmp", "prog");
-  EXPECT_THAT(
-      Ours(),
-      ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
-                  "run/spoke/netagent/clock", "run/spoke/netagent/journal",
-                  "run/spoke/netagent/policy.tmp", "run/spoke/netagent/store-token",
-                  "run/spoke/netagent/tls/node.pem", "run/spoke/tombstones/.1.tmp",
-                  "run/spoke/tombstones/0123456789abcdef", "lib/spoke/netagent/store-token",
-                  "lib/spoke/netagent", "run/spoke/cni.sock", "run/spoke/health.sock",
-                  "run/spoke/netagent/journal.lock", "run/spoke/tombstones",
-                  "run/spoke/netagent/tls", "run/spoke/netagent", "lib/spoke", "run/spoke"));
+  EXPECT_THAT(Ours(),
+              ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
+                          "run/spoke/netagent/clock", "run/spoke/netagent/journal",
+                          "run/spoke/netagent/policy.tmp", "run/spoke/netagent/store-token",
+                          "run/spoke/netagent/tls/node.pem", "run/spoke/tombstones/.1.tmp",
+                          "run/spoke/tombstones/0123456789abcdef", "lib/spoke/netagent/store-token",
+                          "lib/spoke/netagent", "run/spoke/cni.sock", "run/spoke/cni.sock.stopped",
+                          "run/spoke/health.sock", "run/spoke/netagent/journal.lock",
+                          "run/spoke/tombstones", "run/spoke/netagent/tls", "run/spoke/netagent",
+                          "lib/spoke", "run/spoke"));
 }
 
 TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {

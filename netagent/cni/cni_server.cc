@@ -1,5 +1,6 @@
 #include "netagent/cni/cni_server.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -99,11 +100,18 @@ absl::Status CniServer::Listen(const std::string& path) {
   if (std::rename(temporary.c_str(), path.c_str()) != 0) {
     return base::ErrnoToStatus(errno, "rename " + temporary + " to " + path);
   }
+  path_ = path;
+  ::unlink(cni::StoppedMark(path_).c_str());
   return absl::OkStatus();
 }
 
 void CniServer::Stop() {
   if (listener_.valid()) {
+    // Before the first plugin is refused. Without it, where the directory is full, ADDs fail fast.
+    const std::string mark = cni::StoppedMark(path_);
+    const os::UniqueFd made(
+        ::open(mark.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (made.valid()) ::futimens(made.get(), nullptr);
     loop_.Remove(listener_.get());
     listener_.Reset();
   }

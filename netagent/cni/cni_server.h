@@ -90,13 +90,13 @@ class CniServer final : public ResponseChannel {
   ~CniServer() override;
 
   // Creates the socket, for root only, under another name, and puts it in the place of what a dead
-  // agent left behind: at no moment is there no file. Errors: kNotFound (no such directory);
-  // kInvalidArgument (the path is longer than 103 bytes); those of socket(2), bind(2), listen(2)
-  // and rename(2).
+  // agent left behind: at no moment is there no file. Takes cni::StoppedMark away. Errors:
+  // kNotFound (no such directory); kInvalidArgument (the path is longer than 103 bytes); those of
+  // socket(2), bind(2), listen(2) and rename(2).
   absl::Status Listen(const std::string& path);
 
-  // Stops listening, carries out what has been asked already, and closes what waits: those ask the
-  // next agent.
+  // Leaves cni::StoppedMark, stops listening, carries out what has been asked already, and closes
+  // what waits: those ask the next agent.
   void Stop();
 
   absl::Status Send(uint64_t client, const cni::Response& response) override;
@@ -118,6 +118,7 @@ class CniServer final : public ResponseChannel {
   const Handler handler_;
   telemetry::Log& log_;
   os::UniqueFd listener_;
+  std::string path_;  // The path it listens at; empty: it does not.
   std::map<uint64_t, Client> clients_;
   uint64_t last_client_ = 0;
   // One buffer for all requests, since one is read at a time; an unwritten part costs no memory.

@@ -6,7 +6,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -267,6 +270,12 @@ TEST_F(CniTest, AnAgentThatStopsServesWhatIsInHandAndClosesWhatWaits) {
   EXPECT_TRUE(Ask(Request(v1::CniRequest::VERB_DEL, "ccc"), {}).has_done());
   StopLoop();
   Say(slow, Request(v1::CniRequest::VERB_DEL), {});
+  // One of an upgrade a year ago that nobody took away.
+  std::ofstream(cni::StoppedMark(path_)).close();
+  std::filesystem::last_write_time(
+      cni::StoppedMark(path_),
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(9000));
+  const int64_t begun_s = ::time(nullptr) - 1;
   server_->Stop();
   EXPECT_TRUE(Hear(slow)->has_done());
   EXPECT_EQ(Hear(waiting), std::nullopt);
@@ -275,6 +284,10 @@ TEST_F(CniTest, AnAgentThatStopsServesWhatIsInHandAndClosesWhatWaits) {
   // The file stays, and says by its refusal that an agent belongs here.
   os::UniqueFd late(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   EXPECT_EQ(ConnectTo(late), ECONNREFUSED);
+  // And since when: an ADD waits for the next agent for a while.
+  struct stat mark {};
+  ASSERT_EQ(::stat(cni::StoppedMark(path_).c_str(), &mark), 0);
+  EXPECT_GE(mark.st_mtim.tv_sec, begun_s);
 }
 
 TEST_F(CniTest, TheNextAgentTakesTheSocketOverWithoutAMomentInWhichItIsNotThere) {
@@ -296,6 +309,7 @@ TEST_F(CniTest, TheNextAgentTakesTheSocketOverWithoutAMomentInWhichItIsNotThere)
     }
   });
   ASSERT_TRUE(next.Listen(path_).ok());
+  EXPECT_NE(::access(cni::StoppedMark(path_).c_str(), F_OK), 0);
   done = true;
   watcher.join();
   const os::UniqueFd client = Connect();

@@ -492,7 +492,7 @@ test_hardening() {
 # Pages with a link, and an alert with its runbook, to which expect_docs adds what is wrong.
 docs_tree() {
   fresh_tree
-  mkdir -p "$tree/docs/runbooks" "$tree/conf"
+  mkdir -p "$tree/docs/runbooks/symptoms" "$tree/conf"
   printf '# A\n\n[b](docs/B.md#two-words)\n' >"$tree/README.md"
   printf '## Two *words*\n' >"$tree/docs/B.md"
   printf '[SpokeA](SpokeA.md)\n' >"$tree/docs/runbooks/README.md"
@@ -527,7 +527,7 @@ test_docs() {
   printf '[SpokeB](SpokeA.md#spokeb)\n' >>"$tree/docs/runbooks/README.md"
   expect_clean check_docs
   expect_docs docs/runbooks/SpokeC.md '# C\n' 'there is no alert SpokeC'
-  expect_docs docs/runbooks/symptom.md '# S\n' 'README.md does not list it'
+  expect_docs docs/runbooks/symptoms/pod-is-slow.md '# S\n' 'README.md does not list it'
   docs_tree
   printf -- '- alert: SpokeA\n' >"$tree/conf/alerts.yaml"
   local output

@@ -46,7 +46,7 @@ std::string_view RemedyOf(std::string_view name) {
     return "Policy is not in force there: `spokectl rollout status`, `spokectl policy verify`.";
   }
   return "Does it answer others? Is it part of a block that policy lets through? "
-         "docs/runbooks/pod-cannot-reach.md.";
+         "docs/runbooks/symptoms/pod-cannot-reach.md.";
 }
 
 // Returns `count` of the names, as far from each other as can be.

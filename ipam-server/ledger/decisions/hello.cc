@@ -194,6 +194,10 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
     record.nic_mac = hello.nic.mac;
     if (!record.configurations.empty() || !record.wanted.empty()) effects.attach.insert(key);
   }
+  if (record.boot_id != hello.node.boot_id && !record.configurations.empty()) {
+    // A reimage, or a new model of its scale set, gives a VM the NIC of its first day.
+    effects.attach.insert(key);
+  }
   TakePlace(fleet, record, hello);
   if (instance_proved) fleet.proved.insert(key);
   TakeInstance(fleet, record, hello, effects);

@@ -112,6 +112,17 @@ TEST_F(FleetIdentity, AHelloEndsTheCooldownThatItDoesNotName) {
   EXPECT_EQ(use(), Use::kAvailable);
 }
 
+// A reimage or a new model of the scale set gives a VM the NIC of its first day.
+TEST(FleetBoots, AfterAnotherBootTheNicIsLookedAt) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const auto looked_at = [&](const char* boot) {
+    return OnHello(fleet, HelloOf(kNode1, boot), kNow).attach.contains(kNode1);
+  };
+  EXPECT_FALSE(looked_at("boot-1")) << "only its agent was restarted";
+  EXPECT_TRUE(looked_at("boot-2"));
+  EXPECT_FALSE(looked_at("boot-2"));
+}
+
 // Its clock was set back, and a store that has been restored does not know of the boot.
 TEST_F(FleetIdentity, AfterABootGenerationsBeginAnewForWhatPodsUseAlreadyToo) {
   node_api::Hello hello = HelloOf(kNode1, "boot-1");

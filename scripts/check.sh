@@ -7,9 +7,9 @@ usage() {
   cat <<'EOF'
 usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
-  CHECK    run only these of: format layers includes size words sources events metrics docs shell
-           python release hardening tidy
-  --fix    let clang-format rewrite what it would complain about
+  CHECK    run only these of: format layers includes size words sources events metrics docs reference
+           shell python release hardening tidy
+  --fix    let clang-format rewrite what it would complain about, and write docs/reference/ anew
   --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
@@ -18,7 +18,7 @@ EOF
 
 fix=no
 deep=()
-readonly all=(format layers includes size words sources events metrics docs shell python release hardening tidy)
+readonly all=(format layers includes size words sources events metrics docs reference shell python release hardening tidy)
 declare -A wanted=()
 failed=0
 count=0
@@ -58,6 +58,10 @@ check_format() {
     clang-format-14 --dry-run -Werror --ferror-limit=3 "${files[@]}" ||
       { printf 'to repair it: scripts/check.sh --fix\n' && return 1; }
   fi
+}
+
+check_reference() {
+  if [[ $fix == yes ]]; then scripts/check_reference --fix; else scripts/check_reference; fi
 }
 
 check_shell() {
@@ -121,6 +125,7 @@ main() {
   run events scripts/check_events
   run metrics scripts/check_metrics
   run docs scripts/check_docs
+  run reference check_reference
   run shell check_shell
   run python scripts/check_python
   run release scripts/build.sh release released

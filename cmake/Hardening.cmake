@@ -7,6 +7,8 @@
 #   stack clash           yes               yes                   no stack grows over its guard page
 #   _FORTIFY_SOURCE       3                 no: musl has none     calls of libc know the buffer's size
 #   control flow          full, on x86      no: musl has no CET   indirect calls end where the compiler says
+#                         standard, on arm64                      the same (BTI), and return addresses are
+#                                                                 signed (PAC); the plugin too
 #   RELRO and BIND_NOW    yes               yes                   no table of addresses stays writable
 #   PIE                   yes               yes, static           code is elsewhere at each start
 #   stack not executable  yes               yes                   data on the stack is not run
@@ -29,6 +31,8 @@ set(hardening_all -fstack-protector-strong -fstack-clash-protection)
 set(hardening_programs -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fPIE)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND hardening_programs -fcf-protection=full)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  list(APPEND hardening_programs -mbranch-protection=standard)
 endif()
 set(hardening_links -pie -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 

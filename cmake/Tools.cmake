@@ -6,6 +6,7 @@ if(CCACHE_PROGRAM)
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
 endif()
 find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM)
+# Debian's cross compilers do not find it.
+if(MOLD_PROGRAM AND NOT CMAKE_CROSSCOMPILING)
   add_link_options(-fuse-ld=mold)
 endif()

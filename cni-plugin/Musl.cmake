@@ -33,7 +33,7 @@ function(link_with_musl target)
     "-D__GLIBC_PREREQ(a,b)=0" -D__locale_t=locale_t
     # No use of what only libstdc++.a has.
     -D_GLIBCXX_EXTERN_TEMPLATE=0 -fno-exceptions -fno-rtti -fno-threadsafe-statics
-    -fno-sanitize=all -Os -fPIE -fno-asynchronous-unwind-tables -fcf-protection=none -ffunction-sections
+    -fno-sanitize=all -Os -fPIE -fno-asynchronous-unwind-tables -fno-unwind-tables -fcf-protection=none -ffunction-sections
     -fdata-sections)
   # Few segments: each is a mapping to make, and its first use a fault. rcrt1.o relocates the program
   # before anything else of it runs; cmake/Hardening.cmake says what that costs.

@@ -20,9 +20,9 @@ constexpr size_t kFirstChunkBytes = 256 << 10;
 constexpr size_t kMoreBytes = 4 << 20;
 constexpr size_t kMostBytes = size_t{1} << 30;  // The most bytes of one block.
 
-// The section is that for what is large, which lies behind all other data: what is small shares a
-// page.
-alignas(kAlignment) [[gnu::section(".lbss")]] char g_first_chunk[kFirstChunkBytes];
+// The section lies behind all other data: what is small shares a page. By its name GCC knows, on
+// every architecture, that it is nothing but zeros and takes no place in the file.
+alignas(kAlignment) [[gnu::section(".persistent.bss")]] char g_first_chunk[kFirstChunkBytes];
 char* g_next = g_first_chunk;
 char* g_end = g_first_chunk + kFirstChunkBytes;
 

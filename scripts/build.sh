@@ -4,11 +4,12 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/build.sh [dev|tsan|release|fuzz] [TARGET...]
+usage: scripts/build.sh [dev|tsan|release|release-arm64|fuzz] [TARGET...]
 
   dev      with clang and the address and undefined behaviour sanitizers: what is tested (the default)
   tsan     with the thread sanitizer
   release  with GCC: what users run
+  release-arm64  the same for machines with arm64, on one with amd64
   fuzz     with clang; scripts/fuzz.sh runs the fuzz targets it builds
 
 Installs missing packages, configures when needed, builds TARGETs or everything, and shows how far it
@@ -104,14 +105,14 @@ build() {
 main() {
   local preset=${1:-dev}
   case $preset in
-    dev | tsan | release | fuzz) ;;
+    dev | tsan | release | release-arm64 | fuzz) ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
   shift || true
 
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
-  scripts/setup.sh
+  if [[ $preset == release-arm64 ]]; then scripts/setup.sh --arm64; else scripts/setup.sh; fi
   configure "$preset"
   build "$preset" "$@"
 }

@@ -5,12 +5,14 @@ set -euo pipefail
 
 usage() {
   cat <<'EOF'
-usage: scripts/setup.sh [--list | --also PACKAGE...]
+usage: scripts/setup.sh [--list | --arm64 | --also PACKAGE...]
 
 Installs the packages Spoke is built, tested and checked with (Debian 12, as root). No service is
 started or enabled by it. Does nothing when all are installed.
 
   --list   print the packages, one a line, and install nothing
+  --arm64  as well what makes programs for arm64 on amd64 and runs them in an emulator: Debian's cross
+           compiler, and the libraries' arm64 packages. Adds the architecture arm64 to dpkg's
   --also   these packages as well: what only one benchmark needs, say
 EOF
 }
@@ -33,10 +35,26 @@ packages=(
   libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )
 
+# What makes programs for arm64 here. Of yaml-cpp and prometheus-cpp the libraries alone: their development
+# packages of two architectures exclude each other (cmake/arm64). The last line is what iptables-legacy is
+# started with (scripts/arm64_iptables.sh).
+arm64_packages=(
+  g++-12-aarch64-linux-gnu qemu-user musl-dev:arm64 libc6-dev:arm64
+  libprotobuf-dev:arm64 libgrpc++-dev:arm64 libabsl-dev:arm64 libc-ares-dev:arm64 libre2-dev:arm64
+  zlib1g-dev:arm64 libssl-dev:arm64 libcurl4-openssl-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
+  libsqlite3-dev:arm64 libyaml-cpp0.7:arm64 libspdlog-dev:arm64 libfmt-dev:arm64 libmnl-dev:arm64
+  libnftnl-dev:arm64 libbpf-dev:arm64 libexpat1-dev:arm64 libarchive-dev:arm64
+  libprometheus-cpp-core1.0:arm64 libcpp-httplib-dev:arm64
+  libxtables12:arm64 libip4tc2:arm64 libip6tc2:arm64 libnetfilter-conntrack3:arm64
+)
+
 readonly policy=/usr/sbin/policy-rc.d
 policy_is_ours=no
 
 first_try_log=
+
+# What else apt is told of removals.
+removals=()
 
 # Debian's packages enable what they bring, for the next boot, whatever policy-rc.d says.
 readonly enabled=/etc/systemd/system/multi-user.target.wants
@@ -67,22 +85,41 @@ forbid_service_starts() {
 
 # dpkg-query fails when it does not know one of the names; what it prints about the others counts.
 find_missing() {
-  local installed package
+  local installed package name of own
   # shellcheck disable=SC2016  # The ${} are dpkg-query's.
-  local format='${Package} ${db:Status-Status}\n'
+  local format='${Package}:${Architecture} ${db:Status-Status}\n'
   installed=$(dpkg-query -W -f "$format" "${packages[@]}" 2>/dev/null || true)
+  own=$(dpkg --print-architecture)
   for package in "${packages[@]}"; do
-    if ! grep -qxF "$package installed" <<<"$installed"; then printf '%s\n' "$package"; fi
+    name=${package%%:*}
+    of=$own
+    if [[ $package == *:* ]]; then of=${package##*:}; fi
+    if ! grep -qxF -e "$name:$of installed" -e "$name:all installed" <<<"$installed"; then
+      printf '%s\n' "$package"
+    fi
   done
 }
 
 install() {
   apt-get -qq -y -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 --no-install-recommends \
-    install "$@" </dev/null
+    "${removals[@]}" install "$@" </dev/null
 }
 
 update() {
   apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update </dev/null
+}
+
+# add_arm64 [--arm64]: apt looks for the architecture's packages from now on. Where one of them excludes one
+# of the machine's own, that is an error: else apt would remove the latter.
+add_arm64() {
+  if [[ ${1:-} != --arm64 ]]; then return; fi
+  removals=(--no-remove)
+  if ! dpkg --print-foreign-architectures | grep -qx arm64; then dpkg --add-architecture arm64; fi
+}
+
+# fetch_arm64 [--arm64]: what comes out of a package, and is needed without a network later.
+fetch_arm64() {
+  if [[ ${1:-} == --arm64 ]]; then "$(dirname "${BASH_SOURCE[0]}")/arm64_iptables.sh"; fi
 }
 
 main() {
@@ -90,6 +127,7 @@ main() {
     '') ;;
     --list) printf '%s\n' "${packages[@]}" && exit 0 ;;
     --also) packages+=("${@:2}") ;;
+    --arm64) packages+=("${arm64_packages[@]}") ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 2 ;;
   esac
@@ -98,7 +136,10 @@ main() {
   "$(dirname "${BASH_SOURCE[0]}")/promtool.sh" --fetch
   local missing=()
   mapfile -t missing < <(find_missing)
-  if ((${#missing[@]} == 0)); then return; fi
+  if ((${#missing[@]} == 0)); then
+    fetch_arm64 "$@"
+    return
+  fi
   if ((EUID != 0)); then
     printf 'setup.sh: not root, and these packages are missing; install them with:\n  %s\n' \
       "apt-get install --no-install-recommends ${missing[*]}" >&2
@@ -113,13 +154,16 @@ main() {
   trap 'exit 143' TERM
   trap 'exit 129' HUP
   forbid_service_starts
+  add_arm64 "$@"
 
   # The lists of a fresh machine are empty, those of an old one name versions that are gone: either
   # way the first try fails, and one after an update is the one that counts.
   first_try_log=$(mktemp)
-  if install "${missing[@]}" >"$first_try_log" 2>&1; then return; fi
-  update || { sleep 5 && update; }
-  install "${missing[@]}"
+  if ! install "${missing[@]}" >"$first_try_log" 2>&1; then
+    update || { sleep 5 && update; }
+    install "${missing[@]}"
+  fi
+  fetch_arm64 "$@"
 }
 
 main "$@"

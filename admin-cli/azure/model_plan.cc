@@ -60,7 +60,8 @@ absl::Status CheckSubnetId(const std::string& id) {
   const bool good = absl::StartsWithIgnoreCase(id, "/subscriptions/") &&
                     absl::StrContains(absl::AsciiStrToLower(id), "/subnets/") &&
                     std::all_of(id.begin(), id.end(), [](char c) {
-                      return c > ' ' && c != '"' && c != '\\' && c != '?' && c != '#' && c != 0x7F;
+                      return c > ' ' && static_cast<unsigned char>(c) < 0x7F && c != '"' &&
+                             c != '\\' && c != '?' && c != '#';
                     });
   if (id.empty() || good) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(

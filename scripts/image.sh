@@ -4,9 +4,11 @@ set -euo pipefail
 
 usage() {
   cat <<'EOT'
-usage: scripts/image.sh [--simulator] [-o FILE] [--json]
+usage: scripts/image.sh [--simulator] [--arch ARCHITECTURE] [-o FILE] [--json]
 
   -o FILE      where the image goes; build/spoke-VERSION.tar without it
+  --arch ARCHITECTURE
+               of programs for arm64 (on amd64: preset release-arm64), not for this machine
   --json       print what has been made as one JSON object
   --simulator  the image spoke-azure-sim, of the simulated Azure alone, for trying Spoke out
 
@@ -18,16 +20,23 @@ on the same Debian release give the same bytes. It holds no shell. Load it with
 Exit status: 0 made, 1 it could not be made or is larger than 60 MiB, 2 wrong usage.
 
 Environment:
-  SPOKE_BIN=DIR        take the release programs in DIR instead of building them
+  SPOKE_BIN=DIR        take the release programs in DIR instead of building them; the image is then of
+                       their architecture
   SOURCE_DATE_EPOCH=N  the time of all files and of the image, in seconds since 1970; else 0
 EOT
 }
 
 main() {
-  local here out='' options=() programs=(spoke spoke-netagent spoke-ipam-server spokectl)
+  local here out='' preset arch options=() programs=(spoke spoke-netagent spoke-ipam-server spokectl)
+  arch=$(dpkg --print-architecture)
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
+      --arch)
+        if (($# < 2)); then usage >&2 && exit 2; fi
+        arch=$2
+        shift
+        ;;
       -o)
         if (($# < 2)); then usage >&2 && exit 2; fi
         out=$(realpath -m -- "$2")
@@ -47,8 +56,9 @@ main() {
 
   local bin=${SPOKE_BIN:-}
   if [[ -z $bin ]]; then
-    bin=$here/build/release/bin
-    "$here/scripts/build.sh" release "${programs[@]}" >&2
+    preset=$("$here/scripts/preset_of" "$arch")
+    bin=$here/build/$preset/bin
+    "$here/scripts/build.sh" "$preset" "${programs[@]}" >&2
   fi
   exec python3 -B "$here/scripts/image/make_image.py" --bin "$bin" "${options[@]}"
 }

@@ -6,15 +6,19 @@ readonly PROGRAMS=(spoke spoke-netagent spoke-ipam-server spokectl)
 
 usage() {
   cat <<'EOT'
-usage: scripts/release.sh [-o FOLDER] [--snapshot]
+usage: scripts/release.sh [-o FOLDER] [--snapshot] [--arch ARCHITECTURE[,ARCHITECTURE]]
 
   -o FOLDER   where it goes; build/release-VERSION without it. It must not exist, or be empty
   --snapshot  of what is committed, with no tag: NOTES.md has what is not released yet
+  --arch      for which machines: amd64,arm64, say (CONTRIBUTING.md says what that takes); without it for
+              such as this one
 
 Makes, of the commit that is checked out, which has to bear the tag vVERSION:
   spoke-VERSION.tar            the image of the four programs, an OCI image layout
   spoke-azure-sim-VERSION.tar  the image of the simulated Azure
-  *.deb                        the Debian packages
+  spoke-VERSION-ARCHITECTURE.tar, spoke-azure-sim-VERSION-ARCHITECTURE.tar
+                               the same images for each further architecture
+  *.deb                        the Debian packages, of each architecture
   spoke-VERSION.tgz            the Helm chart
   spoke-manifests-VERSION.tar.gz, spoke-VERSION-source.tar.gz
   spoke-VERSION.spdx.json      what the programs consist of: SPDX 2.3
@@ -66,28 +70,46 @@ archive() {
     --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\\.,$2," -C "$1" . | gzip -n -9
 }
 
+# make_programs HERE VERSION FOLDER ARCHITECTURE PRESET: what a release has of each architecture.
+make_programs() {
+  local here=$1 version=$2 out=$3 arch=$4 name=$2
+  if [[ $5 != release ]]; then name=$version-$arch; fi
+  "$here/scripts/image.sh" --arch "$arch" -o "$out/spoke-$name.tar" >&2
+  "$here/scripts/image.sh" --arch "$arch" --simulator -o "$out/spoke-azure-sim-$name.tar" >&2
+  "$here/scripts/packages.sh" --arch "$arch" -o "$out" >&2
+}
+
+# make_all HERE VERSION FOLDER SECTION ARCHITECTURE...
 make_all() {
-  local here=$1 version=$2 out=$3 section=$4 program bills=() sums
+  local here=$1 version=$2 out=$3 section=$4 arch preset program bills=() sums
+  shift 4
   notes "$here" "$section" >"$out/NOTES.md"
-  "$here/scripts/image.sh" -o "$out/spoke-$version.tar" >&2
-  "$here/scripts/image.sh" --simulator -o "$out/spoke-azure-sim-$version.tar" >&2
-  "$here/scripts/packages.sh" -o "$out" >&2
+  for arch in "$@"; do
+    preset=$("$here/scripts/preset_of" "$arch")
+    make_programs "$here" "$version" "$out" "$arch" "$preset"
+    for program in "${PROGRAMS[@]}"; do bills+=("$here/build/$preset/sbom/$program.cdx.json"); done
+  done
   archive "$here/conf/helm/spoke" spoke >"$out/spoke-$version.tgz"
   archive "$here/conf/kubernetes" "spoke-manifests-$version" >"$out/spoke-manifests-$version.tar.gz"
   git -C "$here" archive --format=tar --prefix="spoke-$version/" HEAD | gzip -n -9 \
     >"$out/spoke-$version-source.tar.gz"
-  for program in "${PROGRAMS[@]}"; do bills+=("$here/build/release/sbom/$program.cdx.json"); done
   "$here/scripts/spdx" "$version" "$SOURCE_DATE_EPOCH" "${bills[@]}" >"$out/spoke-$version.spdx.json"
   sums=$(cd "$out" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
   printf '%s\n' "$sums" >"$out/SHA256SUMS"
 }
 
 main() {
-  local here out='' snapshot=no version section making
+  local here out='' snapshot=no version section making arch archs=()
+  archs=("$(dpkg --print-architecture)")
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
       --snapshot) snapshot=yes ;;
+      --arch)
+        if (($# < 2)); then usage >&2 && exit 2; fi
+        IFS=, read -r -a archs <<<"$2"
+        shift
+        ;;
       -o)
         if (($# < 2)); then usage >&2 && exit 2; fi
         out=$(realpath -m -- "$2")
@@ -98,6 +120,8 @@ main() {
     shift
   done
   here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  if ((${#archs[@]} == 0)); then usage >&2 && exit 2; fi
+  for arch in "${archs[@]}"; do "$here/scripts/preset_of" "$arch" >/dev/null || exit 2; done
   version=$(version_of "$here")
   [[ -n $version ]] || fail 'CMakeLists.txt says no version'
   check_versions "$here" "$version"
@@ -114,7 +138,7 @@ main() {
   making=$(mktemp -d "$out.making.XXXXXX")
   # shellcheck disable=SC2064  # The folder of now.
   trap "rm -rf '$making'" EXIT
-  make_all "$here" "$version" "$making" "$section"
+  make_all "$here" "$version" "$making" "$section" "${archs[@]}"
   chmod 755 "$making"
   if [[ -d $out ]]; then rmdir "$out"; fi
   mv "$making" "$out"

@@ -4,7 +4,11 @@ import glob
 import os
 import re
 import subprocess
+import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import elf_programs  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The mode of a file that is not a program, of one that is, and of a folder that anybody writes to.
@@ -14,7 +18,10 @@ PROGRAMS = ("spoke-netagent", "spoke-ipam-server", "spokectl")
 SIMULATOR = "spoke-azure-sim"
 PLUGIN = "spoke"
 # The agent talks to nft tables itself; for iptables-legacy it runs these.
-LEGACY_IPTABLES = "/usr/sbin/xtables-legacy-multi"
+LEGACY_IPTABLES = "usr/sbin/xtables-legacy-multi"
+# Where the packages are that hold what goes into the image beside our programs and their libraries. What
+# cannot be installed beside the machine's own is only unpacked (scripts/arm64_iptables.sh).
+UNPACKED = {"arm64": os.path.join(ROOT, "build/tools/iptables-arm64")}
 LEGACY_NAMES = ("iptables-legacy", "iptables-legacy-save", "ip6tables-legacy-save")
 # The authorities that Debian ships, not those that this machine has added to them.
 AUTHORITIES = "/usr/share/ca-certificates/mozilla"
@@ -69,7 +76,7 @@ def stripped(path, remedy):
     read(path, remedy)
     with tempfile.TemporaryDirectory() as folder:
         copy = os.path.join(folder, os.path.basename(path))
-        code, _, errors = output_of("strip", "--strip-all", "-o", copy, path)
+        code, _, errors = output_of(elf_programs.tool(path, "strip"), "--strip-all", "-o", copy, path)
         if code:
             raise Failure(f"strip {path}: {errors}")
         return read(copy, remedy)
@@ -91,9 +98,10 @@ def is_static(path):
 
 def libraries(paths):
     """The shared objects these are started with: name in the image to file on this machine."""
-    code, text, errors = output_of("ldd", *paths)
-    if code:
-        raise Failure(f"ldd {' '.join(paths)}: {errors}")
+    done = elf_programs.list_libraries(*paths)
+    text = done.stdout
+    if done.returncode:
+        raise Failure(f"ldd {' '.join(paths)}: {done.stderr.strip()}")
     missing = sorted(set(MISSING.findall(text)))
     if missing:
         raise Failure(f"there is no {', '.join(missing)} on this machine: install the packages that "
@@ -113,20 +121,25 @@ def authorities():
     return b"".join(read(path, "install ca-certificates") for path in paths)
 
 
-def add_legacy_iptables(entries, needed):
-    program = "usr/sbin/xtables-legacy-multi"
-    entries[program] = Entry(EXECUTABLE, read(LEGACY_IPTABLES, "install iptables"))
-    needed.append(LEGACY_IPTABLES)
+def add_legacy_iptables(entries, needed, sample):
+    """`sample`: a program of the image's architecture."""
+    architecture = elf_programs.architecture(sample)
+    root = "/" if architecture == elf_programs.OWN else UNPACKED[architecture]
+    program = os.path.join(root, LEGACY_IPTABLES)
+    entries[LEGACY_IPTABLES] = Entry(EXECUTABLE, read(program, "install iptables"))
+    needed.append(program)
     for name in LEGACY_NAMES:
         entries["usr/sbin/" + name] = Entry(0o777, target="xtables-legacy-multi")
-    extensions = glob.glob("/usr/lib/*/xtables/*.so")
+    folder = os.path.join(root, "usr/lib", elf_programs.triplet(sample), "xtables")
+    extensions = glob.glob(folder + "/*.so")
     if not extensions:
-        raise Failure("iptables has no extensions in /usr/lib/*/xtables: install iptables")
+        raise Failure(f"iptables has no extensions in {folder}: install iptables")
     for path in extensions:
+        inside = os.path.relpath(path, root)
         if os.path.islink(path):
-            entries[path.lstrip("/")] = Entry(0o777, target=os.readlink(path))
+            entries[inside] = Entry(0o777, target=os.readlink(path))
         else:
-            entries[path.lstrip("/")] = Entry(PLAIN, read(path, "install iptables"))
+            entries[inside] = Entry(PLAIN, read(path, "install iptables"))
             needed.append(path)
 
 
@@ -165,7 +178,7 @@ def collect(bin_folder, simulator):
     if not simulator:
         entries["usr/bin/kubectl-spoke"] = Entry(0o777, target="spokectl")
         add_plugin(entries, bin_folder, remedy)
-        add_legacy_iptables(entries, needed)
+        add_legacy_iptables(entries, needed, needed[0])
 
     for inside, outside in libraries(needed).items():
         mode = EXECUTABLE if os.path.basename(inside).startswith("ld-") else PLAIN

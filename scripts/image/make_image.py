@@ -10,8 +10,10 @@ import sys
 import tarfile
 import time
 
-from image_files import ROOT, Failure, collect
-from oci_layout import add, write_image
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import elf_programs  # noqa: E402
+from image_files import ROOT, Failure, collect  # noqa: E402
+from oci_layout import add, write_image  # noqa: E402
 
 REPOSITORY = "docker.io/library/spoke"
 MAX_MIB = 60
@@ -29,7 +31,8 @@ def read_version(bin_folder):
     """Returns what the programs say of themselves, so that the tag cannot lie."""
     program = os.path.join(bin_folder, "spokectl")
     try:
-        done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        command = elf_programs.command(program, "--version")
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
         raise Failure(f"{program}: {error.strerror}; build it: scripts/build.sh release") from error
     match = re.fullmatch(r"spokectl ([0-9][\w.-]*)\n", done.stdout)
@@ -73,7 +76,9 @@ def make(bin_folder, out, simulator):
     repository = f"{REPOSITORY}-azure-sim" if simulator else REPOSITORY
     when = image_time()
     version = read_version(bin_folder)
-    out = out or os.path.join(ROOT, f"build/{os.path.basename(repository)}-{version}.tar")
+    architecture = elf_programs.architecture(os.path.join(bin_folder, "spokectl"))
+    suffix = "" if architecture == elf_programs.OWN else f"-{architecture}"
+    out = out or os.path.join(ROOT, f"build/{os.path.basename(repository)}-{version}{suffix}.tar")
     entries = collect(bin_folder, simulator)
     unpacked = sum(len(entry.data) for entry in entries.values() if entry.data)
     if unpacked > MAX_MIB * MEBIBYTE:
@@ -82,8 +87,9 @@ def make(bin_folder, out, simulator):
         raise Failure(f"{unpacked / MEBIBYTE:.1f} MiB unpacked, and {MAX_MIB} is the limit; the largest "
                       f"files, in MiB: {names}")
     name = f"{repository}:{version}"
-    digest = write_image(out, name, make_layer(entries, when), describe(version, when), when)
-    return {"name": name, "digest": digest, "file": out, "files": len(entries),
+    digest = write_image(out, name, make_layer(entries, when), describe(version, when), when,
+                         architecture)
+    return {"name": name, "architecture": architecture, "digest": digest, "file": out, "files": len(entries),
             "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked}
 
 
@@ -108,7 +114,7 @@ def main():
     try:
         print_result(make(arguments.bin, arguments.out, arguments.simulator),
                      arguments.json)
-    except (Failure, OSError) as failure:
+    except (Failure, OSError, ValueError) as failure:
         sys.exit(f"image.sh: {failure}")
 
 

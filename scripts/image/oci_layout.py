@@ -6,11 +6,12 @@ import hashlib
 import io
 import json
 import os
-import platform
+import sys
 import tarfile
 import tempfile
 
-ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import elf_programs  # noqa: E402
 
 
 def digest(data):
@@ -60,12 +61,12 @@ def write_layout(out, blobs, entry, when):
             raise
 
 
-def write_image(out, reference, layer, config, when=0):
+def write_image(out, reference, layer, config, when=0, architecture=elf_programs.OWN):
     """Writes the image `reference` ("NAME:TAG") to the file `out`: `layer` is a tar, `config` what the
     image's configuration says beside platform and layers, `when` the time of all files in seconds
     since 1970. The manifest's digest. Errors: OSError, and then `out` is as it was."""
     packed = gzip.compress(layer, compresslevel=6, mtime=0)
-    where = {"architecture": ARCHITECTURE, "os": "linux"}
+    where = {"architecture": architecture, "os": "linux"}
     rootfs = {"type": "layers", "diff_ids": [digest(layer)]}
     config = to_json({**config, **where, "rootfs": rootfs})
     manifest = to_json({

@@ -95,11 +95,16 @@ def heading(name):
     return name.replace("[]", "")
 
 
-def document_page(root, which, texts, structs, title, intro):
-    """Returns the text of the page of a configuration, and the problems."""
+def walk_document(root, which, structs):
+    """Returns the keys of a configuration, as a Walk."""
     path, entry, more = DOCUMENTS[which]
     walk = Walk(sources_of(root, [path, *more]), structs)
-    walk.follow(walk.sources[path].functions[entry], {})
+    return walk.follow(walk.sources[path].functions[entry], {})
+
+
+def document_page(root, which, texts, structs, title, intro):
+    """Returns the text of the page of a configuration, and the problems."""
+    walk = walk_document(root, which, structs)
     subject = Subject(walk, texts)
     lines = [f"# {title}", "", *intro, ""]
     for section, names in subject.sections():
@@ -143,17 +148,21 @@ def example_of(root, kind):
     return None, None
 
 
-def policy_page(root, texts, structs, intro):
-    """Returns the text of the page of the kinds of policy, and the problems."""
+def walk_kinds(root, structs):
+    """Yields (kind, its keys as a Walk) for each kind of policy."""
     paths = [path.relative_to(root).as_posix() for path in sorted((root / KINDS).glob("*.cc"))]
     sources = sources_of(root, [*paths, FIELDS])
-    lines, problems, followed, walk = ["# Policy objects", "", *intro, ""], [], set(), None
     for kind, reader in kinds_of(root):
-        walk = Walk(sources, structs)
         # A part of a kind may have a reader of the same name, of its map alone.
         function = next(source.functions[reader] for source in sources.values()
                         if reader in source.functions and len(source.functions[reader].parameters) == 2)
-        walk.follow(function, {"spec": ["spec"]})
+        yield kind, Walk(sources, structs).follow(function, {"spec": ["spec"]})
+
+
+def policy_page(root, texts, structs, intro):
+    """Returns the text of the page of the kinds of policy, and the problems."""
+    lines, problems, followed, walk = ["# Policy objects", "", *intro, ""], [], set(), None
+    for kind, walk in walk_kinds(root, structs):
         followed |= walk.followed
         subject = Subject(walk, texts, kind + ".")
         words = texts.find(kind)
@@ -204,4 +213,4 @@ def unlisted(root):
                                 "scripts/reference/config_pages.py")
 
 
-__all__ = ["CannotFollow", "document_page", "policy_page", "structs_of", "unlisted"]
+__all__ = ["CannotFollow", "document_page", "policy_page", "structs_of", "unlisted", "walk_document", "walk_kinds"]

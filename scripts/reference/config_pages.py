@@ -3,6 +3,7 @@ from the code that reads them, meanings from scripts/reference/text/, examples f
 
 import re
 
+from reference import examples
 from reference.config_keys import ANY_NAME, READER, CannotFollow, Walk
 from reference.cpp_source import Source, Structs
 
@@ -13,6 +14,8 @@ DOCUMENTS = {
     "agent": ("netagent/config.cc", "ParseAgentConfig",
               ["lib/node_checks/services/service_settings.cc", *SHARED]),
 }
+EXAMPLES = {"server": ["conf/ipam-server.yaml", "conf/ipam-server-azure.yaml", "conf/ipam-server-etcd.yaml"],
+            "agent": ["conf/netagent.yaml"]}
 KINDS = "ipam-server/policy/kinds/"
 KIND_TABLE = "ipam-server/policy/kind.cc"
 FIELDS = "ipam-server/policy/fields.cc"
@@ -123,7 +126,7 @@ def document_page(root, which, texts, structs, title, intro):
             lines += ["## The outermost keys", "", "Keys that are in no section.", ""]
         if names:
             lines += table(subject, names)
-    problems = [*subject.problems, *unfollowed(walk)]
+    problems = [*subject.problems, *unfollowed(walk), *examples.of_documents(root, EXAMPLES[which], walk.keys, texts.path)]
     return "\n".join(lines), problems
 
 
@@ -161,9 +164,10 @@ def walk_kinds(root, structs):
 
 def policy_page(root, texts, structs, intro):
     """Returns the text of the page of the kinds of policy, and the problems."""
-    lines, problems, followed, walk = ["# Policy objects", "", *intro, ""], [], set(), None
+    lines, problems, followed, kinds, walk = ["# Policy objects", "", *intro, ""], [], set(), {}, None
     for kind, walk in walk_kinds(root, structs):
         followed |= walk.followed
+        kinds[kind] = walk.keys
         subject = Subject(walk, texts, kind + ".")
         words = texts.find(kind)
         if words is None:
@@ -177,7 +181,7 @@ def policy_page(root, texts, structs, intro):
         lines += kind_tables(subject, kind)
         problems += subject.problems
     walk.followed = followed
-    return "\n".join(lines), problems + list(unfollowed(walk))
+    return "\n".join(lines), [*problems, *unfollowed(walk), *examples.of_kinds(root, kinds)]
 
 
 def kind_tables(subject, kind):

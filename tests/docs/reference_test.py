@@ -53,6 +53,9 @@ CHANGES = (
     ("words for what is not there", WORDS + "api.txt", "PoolInfo.usable\n", "PoolInfo.used\n", "the code has no PoolInfo.used"),
     ("a page that somebody has edited", "docs/reference/policy.md", "# Policy objects", "# Policies",
      "docs/reference/policy.md:1: differs"),
+    ("an example with another default", "conf/netagent.yaml", "poll: 1s", "poll: 2s", "maintenance.poll is shown as 2s"),
+    ("a field that no example shows", "conf/policies/egress.yaml", "  fallback: Drop\n", "",
+     "EgressPolicy spec.fallback is in no example"),
     ("a key that no example shows", "conf/netagent.yaml", "lost_del_after: 5m", "", "lost_del_after is in no example"),
 )
 COPIED = ("lib", "ipam-server", "netagent", "proto", "conf", "docs/reference", "scripts/reference")

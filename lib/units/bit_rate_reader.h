@@ -57,7 +57,8 @@ struct ReadRate {
 
 constexpr ReadRate ReadBitRate(std::string_view text, RateAliases aliases) {
   const bool negative = !text.empty() && text.front() == '-';
-  text.remove_prefix(negative ? 1 : 0);
+  // Not remove_prefix(): GCC 12 for arm64 then takes the length for one that may have wrapped around.
+  if (negative) text = text.substr(1);
   const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   const size_t point = std::min(text.find('.'), end);
   std::string_view whole = text.substr(0, point);

@@ -57,7 +57,7 @@ struct ReadRate {
 
 constexpr ReadRate ReadBitRate(std::string_view text, RateAliases aliases) {
   const bool negative = !text.empty() && text.front() == '-';
-  // Not remove_prefix(): GCC 12 for arm64 then takes the length for one that may have wrapped around.
+  // Not remove_prefix(): GCC 12 for arm64 then fears that the length has wrapped around.
   if (negative) text = text.substr(1);
   const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   const size_t point = std::min(text.find('.'), end);

@@ -15,7 +15,7 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   chaos  the same and nodes with pods, with anything killed, paused, cut off, filled up or drained at random for half a
          minute; longer: scripts/test.sh chaos -- --minutes 60 [--seed N]; not in `all`; needs root
   alerts  each alert of conf/alerts.yaml caused with real programs, seen to fire in Debian's Prometheus and to be
-         resolved; six minutes; not in `all`; needs root. Single ones: tests/alerts/alerts_test.py build/dev/bin ALERT...
+         resolved; six to nine minutes; not in `all`; needs root. Single ones: tests/alerts/alerts_test.py build/dev/bin ALERT...
   sim    all runs of a specification of who leads, at a small size; fleets of servers and agents on one clock
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
          hurt and removed, and another one with three servers on etcd; not in `all`; makes Kubernetes first,

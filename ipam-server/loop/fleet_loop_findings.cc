@@ -43,6 +43,7 @@ void FleetLoop::Handle(NodeFindingsEvent event, Batch& batch) {
   const std::string& node = NodeOf(event.session)->name;
   std::vector<NodeFinding>& findings = event.findings.findings;
   LogBlocking(node, session->findings, findings, edges_.log);
+  session->warnings = WarningsOf(findings, session->warnings, batch.now);
   session->findings = std::move(findings);
   const bool blocked = std::any_of(session->findings.begin(), session->findings.end(),
                                    [](const NodeFinding& finding) { return finding.blocking; });

@@ -170,6 +170,40 @@ TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
               HasSubstr("spoke_ipam_cloud_calls_total{call=\"apply\",result=\"ok\"} 1000\n"));
 }
 
+TEST_F(SlicesTest, MetricsHaveTheNodesThatACheckWarnsOnAndForHowLong) {
+  telemetry::Metrics metrics(ServerMetricSpecs());
+  ServerMetrics server_metrics(metrics, "1.0.0");
+  loop_ = std::make_unique<FleetLoop>(
+      settings_, LoadState(store_, settings_, clock_.Now()).value(),
+      FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, &server_metrics});
+  GreetAll();
+  const auto warn = [&](int node, std::vector<node_api::NodeFinding> findings) {
+    loop_->PostFromAgent(NodeFindingsEvent{SessionOf(node), {std::move(findings)}});
+    Step();
+  };
+  const auto wait = [&](absl::Duration time) {
+    clock_.Advance(time);
+    for (int i = 0; i < 10; ++i) Step();
+  };
+  const node_api::NodeFinding silent{.check = "dns-node", .object = "10.0.0.1"};
+  warn(0, {silent});
+  wait(absl::Minutes(10));
+  warn(0, {{.check = "mtu", .object = "eth0"}, silent});
+  warn(1, {silent});
+  wait(absl::Minutes(10));
+  EXPECT_THAT(metrics.Render(),
+              AllOf(HasSubstr("spoke_ipam_warned_nodes{check=\"dns-node\"} 2\n"),
+                    HasSubstr("spoke_ipam_longest_warning_seconds{check=\"dns-node\"} 1200\n"),
+                    HasSubstr("spoke_ipam_warned_nodes{check=\"mtu\"} 1\n"),
+                    HasSubstr("spoke_ipam_longest_warning_seconds{check=\"mtu\"} 600\n")));
+  warn(0, {});
+  loop_->PostFromAgent(ClosedEvent{SessionOf(1)});
+  wait(absl::Minutes(1));
+  EXPECT_THAT(metrics.Render(),
+              AllOf(HasSubstr("spoke_ipam_warned_nodes{check=\"dns-node\"} 0\n"),
+                    HasSubstr("spoke_ipam_longest_warning_seconds{check=\"dns-node\"} 0\n")));
+}
+
 // A store that can be read when the test allows it.
 class SlowlyRead final : public Store {
  public:

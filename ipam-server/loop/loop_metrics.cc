@@ -40,6 +40,17 @@ void CountMaintenance(const std::map<NodeKey, Session>& sessions, NodeMetrics& n
   }
 }
 
+// Counts the nodes that checks warn on.
+void CountWarnings(const std::map<NodeKey, Session>& sessions, absl::Time now, NodeMetrics& nodes) {
+  for (const auto& [key, session] : sessions) {
+    for (const Warning& warning : session.warnings) {
+      WarnedNodes& warned = nodes.warned.at(warning.check);
+      ++warned.nodes;
+      warned.longest = std::max(warned.longest, now - warning.since);
+    }
+  }
+}
+
 void PublishPolicy(const LoopState& loop, ServerMetrics& metrics) {
   PolicyMetrics policy{.version = loop.state.objects.version()};
   for (const auto& [key, session] : loop.sessions) {
@@ -83,6 +94,7 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
   nodes_.connected = loop.sessions.size();
   nodes_.pods_waiting = WaitingPods(fleet);
   CountMaintenance(loop.sessions, nodes_);
+  CountWarnings(loop.sessions, now, nodes_);
   metrics.SetNodes(nodes_);
   PublishPolicy(loop, metrics);
   const Promises promises = AllPromises(fleet);

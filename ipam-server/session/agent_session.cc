@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/node_checks/check_ids.h"
+
 namespace spoke::ipam {
 namespace {
 
@@ -77,6 +79,23 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
   AddPools(fleet, record, desired);
   session.told = std::move(attached);
   return desired;
+}
+
+std::vector<Warning> WarningsOf(const std::vector<node_api::NodeFinding>& findings,
+                                const std::vector<Warning>& before, absl::Time now) {
+  const auto find = [](const std::vector<Warning>& warnings, size_t check) {
+    return std::find_if(warnings.begin(), warnings.end(),
+                        [&](const Warning& warning) { return warning.check == check; });
+  };
+  std::vector<Warning> warnings;
+  for (const node_api::NodeFinding& finding : findings) {
+    if (finding.blocking) continue;
+    const size_t check = node_checks::PlaceOfCheck(finding.check);
+    if (find(warnings, check) != warnings.end()) continue;
+    const auto known = find(before, check);
+    warnings.push_back({check, known == before.end() ? now : known->since});
+  }
+  return warnings;
 }
 
 absl::Duration ReconnectWithin(size_t nodes) {

@@ -10,10 +10,20 @@
 #include "absl/time/time.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/session/to_agent.h"
+#include "lib/node_api/maintenance.h"
+#include "lib/node_api/node_findings.h"
 
 namespace spoke::ipam {
 
 using SessionId = uint64_t;
+
+// A check that warns: something works worse, and pods run.
+struct Warning {
+  size_t check = 0;  // Its place in node_checks::kCheckIds, or the number of these: not known.
+  absl::Time since;
+
+  bool operator==(const Warning&) const = default;
+};
 
 struct Session {
   SessionId id = 0;
@@ -32,6 +42,7 @@ struct Session {
   bool policy_held = false;                     // It was refused since it would end more.
   node_api::CutCount policy_cut;                // What the last one that it answered ends.
   std::vector<node_api::NodeFinding> findings;  // What its checks found last.
+  std::vector<Warning> warnings;                // The checks that warn by these, each once.
   // What the cloud has announced for the node; nullopt: its agent has not said.
   std::optional<node_api::Maintenance> maintenance;
   std::string agent_version;
@@ -52,6 +63,11 @@ struct Session {
 // that is due, as it is for the first of a session; otherwise the difference.
 node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record, absl::Time now,
                                    Session& session);
+
+// Returns the checks that warn by `findings`, which are told at `now`. One that warned before does
+// so since then, whatever it is about now.
+std::vector<Warning> WarningsOf(const std::vector<node_api::NodeFinding>& findings,
+                                const std::vector<Warning>& before, absl::Time now);
 
 // The time within which the agents of so many nodes are to come back when they lose the server,
 // those with nothing to say: as many a second as a server with a few cores can shake hands with, so

@@ -6,6 +6,7 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/ledger/decisions/report.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
+#include "lib/node_checks/check_ids.h"
 
 namespace spoke::ipam {
 namespace {
@@ -101,6 +102,40 @@ TEST(ReconnectWithin, AFleetComesBackAThousandASecondAndAFewNodesAsTheyLike) {
   EXPECT_EQ(ReconnectWithin(0), absl::ZeroDuration());
   EXPECT_EQ(ReconnectWithin(3000), absl::ZeroDuration());
   EXPECT_EQ(ReconnectWithin(7500), absl::Milliseconds(7500));
+}
+
+node_api::NodeFinding Found(std::string check, std::string object, bool blocking = false) {
+  return {.check = std::move(check),
+          .blocking = blocking,
+          .object = std::move(object),
+          .what = "is not well",
+          .remedy = "mend it"};
+}
+
+TEST(WarningsOf, ACheckWarnsOnceAndSinceItsFirstFinding) {
+  const size_t dns = node_checks::PlaceOfCheck("dns-node");
+  const size_t mtu = node_checks::PlaceOfCheck("mtu");
+  ASSERT_LT(dns, node_checks::kCheckIds.size());
+  const auto first = WarningsOf({Found("forwarding", "net.ipv4.ip_forward", /*blocking=*/true),
+                                 Found("dns-node", "10.0.0.1"), Found("dns-node", "10.0.0.2")},
+                                {}, kNow);
+  EXPECT_EQ(first, (std::vector<Warning>{{dns, kNow}}));
+  const absl::Time later = kNow + absl::Minutes(5);
+  const auto second =
+      WarningsOf({Found("mtu", "eth0"), Found("dns-node", "10.0.0.2")}, first, later);
+  EXPECT_EQ(second, (std::vector<Warning>{{mtu, later}, {dns, kNow}}));
+  const auto third = WarningsOf({Found("mtu", "eth0")}, second, later + absl::Minutes(1));
+  EXPECT_EQ(third, (std::vector<Warning>{{mtu, later}}));
+  const absl::Time again = later + absl::Minutes(2);
+  EXPECT_EQ(WarningsOf({Found("dns-node", "10.0.0.2")}, third, again),
+            (std::vector<Warning>{{dns, again}}))
+      << "what was over begins anew";
+}
+
+TEST(WarningsOf, ChecksThatAreNotKnownAreOne) {
+  const size_t unknown = node_checks::kCheckIds.size();
+  EXPECT_EQ(WarningsOf({Found("of-tomorrow", "a"), Found("of-today", "b")}, {}, kNow),
+            (std::vector<Warning>{{unknown, kNow}}));
 }
 
 }  // namespace

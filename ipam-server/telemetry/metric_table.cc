@@ -67,6 +67,12 @@ std::vector<MetricSpec> AddressMetrics() {
   };
 }
 
+std::vector<std::string> CheckNames() {
+  std::vector<std::string> names(node_checks::kCheckIds.begin(), node_checks::kCheckIds.end());
+  names.emplace_back(kUnknownCheck);
+  return names;
+}
+
 std::vector<MetricSpec> NodeMetricSpecs() {
   return {
       GaugeSpec("spoke_ipam_nodes", "Nodes by mode",
@@ -76,6 +82,12 @@ std::vector<MetricSpec> NodeMetricSpecs() {
       GaugeSpec("spoke_ipam_maintenance_nodes",
                 "Nodes for whose machine the cloud has announced maintenance, by the worst of it",
                 {OneOf("kind", {"Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"})}),
+      GaugeSpec("spoke_ipam_warned_nodes", "Connected nodes on which a check warns, by check",
+                {OneOf("check", CheckNames())}),
+      GaugeSpec("spoke_ipam_longest_warning_seconds",
+                "For how long a check has warned on the node where it has done so longest; 0: on "
+                "none",
+                {OneOf("check", CheckNames())}),
       GaugeSpec("spoke_ipam_pods_waiting",
                 "Pods that wait on connected nodes for addresses which these do not have"),
       GaugeSpec("spoke_ipam_sessions", "Open streams of agents"),

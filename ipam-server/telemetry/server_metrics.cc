@@ -140,6 +140,13 @@ void ServerMetrics::SetNodes(const NodeMetrics& counts) {
     const std::string kind(NameOf(static_cast<node_api::MaintenanceKind>(i)));
     metrics_.GetGauge("spoke_ipam_maintenance_nodes", {kind}).Set(Number(counts.maintenance[i]));
   }
+  for (size_t i = 0; i < counts.warned.size(); ++i) {
+    const std::string check(i < node_checks::kCheckIds.size() ? node_checks::kCheckIds[i]
+                                                              : kUnknownCheck);
+    metrics_.GetGauge("spoke_ipam_warned_nodes", {check}).Set(Number(counts.warned[i].nodes));
+    metrics_.GetGauge("spoke_ipam_longest_warning_seconds", {check})
+        .Set(absl::ToDoubleSeconds(counts.warned[i].longest));
+  }
 }
 
 void ServerMetrics::SetPolicy(const PolicyMetrics& policy) {

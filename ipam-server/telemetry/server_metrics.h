@@ -12,9 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "lib/node_api/maintenance.h"
+#include "lib/node_checks/check_ids.h"
 #include "lib/telemetry/metrics.h"
 
 namespace spoke::ipam {
+
+// The label of the checks that this server does not know, and newer agents make.
+inline constexpr std::string_view kUnknownCheck = "unknown";
 
 // The table, process_* and spoke_build_info included.
 std::vector<telemetry::MetricSpec> ServerMetricSpecs();
@@ -33,6 +37,12 @@ struct PoolMetrics {
   uint64_t reserved = 0;  // The part of the free ones.
 };
 
+// The nodes that one check warns on.
+struct WarnedNodes {
+  uint64_t nodes = 0;
+  absl::Duration longest;  // For how long the one that has been warned on longest has been.
+};
+
 struct NodeMetrics {
   uint64_t active = 0;
   uint64_t draining = 0;
@@ -43,6 +53,8 @@ struct NodeMetrics {
   uint64_t pods_waiting = 0;  // Pods that wait for addresses on all nodes.
   // Nodes for whose machine the cloud has announced something, by the worst MaintenanceKind of it.
   std::array<uint64_t, node_api::kMaintenanceKinds> maintenance{};
+  // By the place of the check in kCheckIds; the last one: checks that this server does not know.
+  std::array<WarnedNodes, node_checks::kCheckIds.size() + 1> warned{};
 };
 
 struct PolicyMetrics {

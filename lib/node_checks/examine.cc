@@ -4,6 +4,7 @@
 
 #include "fmt/core.h"
 #include "lib/base/status.h"
+#include "lib/node_checks/check_ids.h"
 #include "lib/node_checks/checks.h"
 
 namespace spoke::node_checks {
@@ -123,6 +124,15 @@ constexpr Entry kEntries[] = {
     {"networkd-network", "systemd-networkd leaves pods' links alone", &CheckNetworkFiles},
     {"networkd-foreign", "systemd-networkd leaves the agent's routes alone", &CheckNetworkd},
 };
+
+constexpr bool HasEachCheckOnce() {
+  size_t place = 0;
+  for (const Entry& entry : kEntries) {
+    if (PlaceOfCheck(entry.id) != place++) return false;
+  }
+  return place == kCheckIds.size();
+}
+static_assert(HasEachCheckOnce(), "check_ids.h names the checks in their order");
 
 }  // namespace
 

@@ -14,6 +14,7 @@ from ha_lab import Agent, Lab, Server, eventually, expect, sh
 import kubernetes_api
 from kubernetes_api import KubernetesApi
 import policy_cases
+import resolver
 from watcher import TOKEN
 
 # Jobs, besides the names that the rules ask for: what is added up by job is about one group of servers.
@@ -22,6 +23,7 @@ AGENTS = "spoke-netagent"
 BRIDGE = "10.99.0.1"  # The address of what is in no machine's network.
 AUDITS = "3s"  # From one to the next.
 LEASE = 15  # Seconds: a machine that is busy may take some to answer.
+PROTECT_CLOCK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "protect_clock.py")
 DISK = 8  # Megabytes of a server's or an agent's disk.
 
 
@@ -89,6 +91,9 @@ class Node(Agent):
                         "iptables_exporter": {"address": "off"}},
             "lasting_dir": self.directory, "cni_wait": "3s", **settings}
         sh("ip", "-n", self.name, "route", "add", "default", "via", "10.99.0.1")
+
+    def exec(self, words, **variables):
+        super().exec([sys.executable, PROTECT_CLOCK, *words], **variables)
 
     def await_connected(self):
         def connected():
@@ -177,6 +182,7 @@ class AlertLab:
         return self
 
     def start(self):
+        resolver.serve(self.directory, BRIDGE)
         others = [*self.pair.servers, *self.pair.members, *self.servers, *self.nodes]
         self.azure.start([machine for machine in others if machine is not self.azure_node])
         for server in self.servers:

@@ -38,6 +38,17 @@ def rules_drift(lab):
     thread.join()
 
 
+@case("SpokeNodeWarned", labels={"job": "cluster", "check": "dns-node"}, patience=300)
+def node_warned(lab):
+    """A firewall on a node drops what it asks its resolver, at two looks; it is removed."""
+    node = lab.legacy_node
+    node.run("nft", "-f", "-", input="""table inet mute {
+      chain out { type filter hook output priority 0; udp dport 53 drop; }
+    }""")
+    yield
+    node.run("nft", "delete", "table", "inet", "mute")
+
+
 def drop_echoes(node, which):
     node.run("nft", "-f", "-", input=f"""table inet lossy {{
       chain in {{ type filter hook input priority 0;

@@ -13,6 +13,7 @@ constexpr std::string_view kNoAddress = "NoAddress";
 constexpr std::string_view kExhausted = "AddressesExhausted";
 constexpr std::string_view kPolicyRefused = "PolicyRefused";
 constexpr std::string_view kBlocked = "NodeCheckFailed";
+constexpr std::string_view kWarned = "NodeCheckWarned";
 constexpr std::string_view kReady = "AgentReady";
 
 }  // namespace
@@ -35,6 +36,8 @@ Fitness Judge(const FitnessFacts* facts) {
     ready.reason = kExhausted;
   } else if (!facts->policy_error.empty()) {
     ready.reason = kPolicyRefused;
+  } else if (!facts->warned.empty()) {
+    ready.reason = kWarned;
   }
   return ready;
 }
@@ -51,6 +54,7 @@ std::string MessageOf(const FitnessFacts* facts) {
   if (reason == kPolicyRefused) {
     return fmt::format("The agent keeps its last policy: {}", facts->policy_error);
   }
+  if (reason == kWarned) return facts->warned;
   if (reason == kNoAddress) {
     return facts->exhausted.empty() ? "No address is attached to the node yet." : facts->exhausted;
   }

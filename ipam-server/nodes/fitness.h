@@ -21,6 +21,8 @@ struct FitnessFacts {
   std::string policy_error = {};  // Why the agent refused the policy in force; empty: it did not.
   // What the agent's checks find that keeps pods from working; empty: nothing.
   std::string blocked = {};
+  // What the checks find that pods can live with; empty: nothing.
+  std::string warned = {};
   // What is wrong with its network by the probes of nodes; empty: nothing that is known.
   std::string loses = {};
   // The server does not know (yet) whether it loses packets: what another has said of it stays.
@@ -51,7 +53,8 @@ struct Fitness {
 };
 
 // `facts`: nullptr when no agent has ever spoken for the node. A policy that was refused is told
-// and no reason to keep pods away, since the last one that was taken is in force.
+// and no reason to keep pods away, since the last one that was taken is in force. So is what checks
+// warn of.
 Fitness Judge(const FitnessFacts* facts);
 // The reason of a node that loses packets.
 inline constexpr std::string_view kPacketsLost = "PacketsLost";

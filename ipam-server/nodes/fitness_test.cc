@@ -52,6 +52,23 @@ INSTANTIATE_TEST_SUITE_P(
              {.connected = true, .told = true, .usable = 9, .policy_error = "no room"},
              true,
              "PolicyRefused"},
+        Case{"Warned",
+             {.connected = true, .told = true, .usable = 9, .warned = "dns-node: is silent"},
+             true,
+             "NodeCheckWarned"},
+        Case{"WarnedAndExhausted",
+             {.connected = true,
+              .told = true,
+              .usable = 9,
+              .exhausted = kFull,
+              .warned = "dns-node: is silent"},
+             true,
+             "AddressesExhausted",
+             true},
+        Case{"WarnedAndAway",
+             {.told = true, .usable = 9, .warned = "dns-node: is silent"},
+             false,
+             "AgentAway"},
         Case{"Blocked",
              {.connected = true, .told = true, .usable = 9, .blocked = "forwarding: is 0"},
              false,
@@ -101,6 +118,9 @@ TEST(MessageOf, SaysWhatIsMissing) {
   const FitnessFacts refused{
       .connected = true, .told = true, .usable = 1, .policy_error = "no room for it"};
   EXPECT_EQ(MessageOf(&refused), "The agent keeps its last policy: no room for it");
+  const FitnessFacts warned{
+      .connected = true, .told = true, .usable = 1, .warned = "dns-node: 10.0.0.1 is silent"};
+  EXPECT_EQ(MessageOf(&warned), "dns-node: 10.0.0.1 is silent");
 }
 
 }  // namespace

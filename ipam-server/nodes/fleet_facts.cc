@@ -41,28 +41,36 @@ std::string WhyExhausted(const PoolSet& pools, const GroupState& state) {
                      counts.staying(), family);
 }
 
-// Returns what keeps pods from working, with the remedies; cut, since a condition has a limit.
-std::string WhyBlocked(const std::vector<node_api::NodeFinding>& findings) {
+// Returns what keeps pods from working, or else what does not, with the remedies; cut, since a
+// condition has a limit.
+std::string TextOf(const std::vector<node_api::NodeFinding>& findings, bool blocking) {
   constexpr size_t kMaxBytes = 1024;
   std::string why;
   for (const node_api::NodeFinding& finding : findings) {
-    if (!finding.blocking) continue;
+    if (finding.blocking != blocking) continue;
     why += fmt::format("{}{}: {} {}. Remedy: {}", why.empty() ? "" : " ", finding.check,
                        finding.object, finding.what, finding.remedy);
   }
   return base::CutText(why, kMaxBytes);
 }
 
+bool IsWarned(const Session& session, absl::Time now) {
+  return std::any_of(session.warnings.begin(), session.warnings.end(),
+                     [&](const Warning& warning) { return now - warning.since >= kWarnedFor; });
+}
+
 }  // namespace
 
-FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session) {
+FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                     absl::Time now) {
   FitnessFacts facts{.connected = session != nullptr,
                      .told = session != nullptr && session->acked_version > 0,
                      .leaving = IsLeaving(record),
                      .usable = CountAddresses(record).attached()};
   if (session != nullptr) {
     facts.policy_error = session->policy_error;
-    facts.blocked = WhyBlocked(session->findings);
+    facts.blocked = TextOf(session->findings, /*blocking=*/true);
+    if (IsWarned(*session, now)) facts.warned = TextOf(session->findings, /*blocking=*/false);
     if (session->maintenance) facts.maintenance = FactsOf(*session->maintenance);
   }
   if (IsLeaving(fleet, record)) return facts;
@@ -98,7 +106,8 @@ absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patien
     const auto session = view.sessions.find(record.key);
     facts.nodes.insert_or_assign(
         record.key.name,
-        FactsOf(view.fleet, record, session == view.sessions.end() ? nullptr : &session->second));
+        FactsOf(view.fleet, record, session == view.sessions.end() ? nullptr : &session->second,
+                view.now));
   }));
   return facts;
 }

@@ -19,7 +19,11 @@ absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patien
 void AddSuspicions(const Reachability* judged, const ReachabilitySettings& settings, absl::Time now,
                    FleetFacts& facts);
 
-// Returns the facts of one node. `session`: nullptr when its agent is away.
-FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session);
+// For how long a check has to warn until it is told of the node: what passes is not written.
+inline constexpr absl::Duration kWarnedFor = absl::Minutes(5);
+
+// Returns the facts of one node at `now`. `session`: nullptr when its agent is away.
+FitnessFacts FactsOf(const Fleet& fleet, const NodeRecord& record, const Session* session,
+                     absl::Time now);
 
 }  // namespace spoke::ipam

@@ -45,14 +45,17 @@ TEST_F(FleetFactsTest, WhatBlocksANodeIsKnownUntilItIsOverOrTheAgentGoes) {
   Greet(1);
   AnswerCloud();
   std::string blocked;
+  std::string warned;
   std::vector<std::string> problems;
   const auto look = [&] {
     loop_->PostQuery([&](const FleetView& view) {
       problems = view.problems;
       const auto session = view.sessions.find(kNode);
-      blocked = FactsOf(view.fleet, *view.fleet.ledger.Find(kNode),
-                        session == view.sessions.end() ? nullptr : &session->second)
-                    .blocked;
+      const FitnessFacts facts =
+          FactsOf(view.fleet, *view.fleet.ledger.Find(kNode),
+                  session == view.sessions.end() ? nullptr : &session->second, view.now);
+      blocked = facts.blocked;
+      warned = facts.warned;
     });
     Step();
   };
@@ -72,6 +75,11 @@ TEST_F(FleetFactsTest, WhatBlocksANodeIsKnownUntilItIsOverOrTheAgentGoes) {
   EXPECT_THAT(problems[0], testing::HasSubstr("1 node has what keeps pods from working, node1"));
   say(/*blocking=*/false);
   EXPECT_EQ(blocked, "") << "a warning keeps no pods away";
+  EXPECT_EQ(warned, "") << "it may pass";
+  clock_.Advance(kWarnedFor);
+  look();
+  EXPECT_EQ(warned,
+            "forwarding: net.ipv4.ip_forward is 0. Remedy: sysctl -w net.ipv4.ip_forward=1");
   EXPECT_TRUE(problems.empty());
   say(/*blocking=*/true);
   loop_->PostClosed(1);
@@ -130,7 +138,7 @@ class FactsOfTest : public testing::Test {
     fleet_.ledger.SetSlot(*taken, taken->range.base(), std::move(slot));
     return *taken;
   }
-  FitnessFacts Facts() { return FactsOf(fleet_, *record_, nullptr); }
+  FitnessFacts Facts() { return FactsOf(fleet_, *record_, nullptr, absl::UnixEpoch()); }
 
   Fleet fleet_;
   NodeRecord* record_ = nullptr;

@@ -306,6 +306,34 @@ TEST_F(NodePlanTest, PodsHaveToGoWhenTheOperatorWantsIt) {
   EXPECT_EQ(MaintenanceOf("node-4"), "True Reboot ");
 }
 
+TEST_F(NodePlanTest, AWarningIsToldInOneWriteAndIsNoTaint) {
+  FitnessFacts warned = kFit;
+  warned.warned = "dns-node: 10.0.0.1 is silent";
+  AddNodes(30, {}, kFit);
+  Turns(400);
+  requests_.clear();
+  SetAll(warned);
+  Turns(60);
+  EXPECT_EQ(ReasonOf("node-3"), "True NodeCheckWarned");
+  EXPECT_EQ(nodes_["node-3"].FindCondition(kReadyCondition)->message, warned.warned);
+  Turns(600);
+  EXPECT_EQ(requests_["node-3"], 1U);
+  EXPECT_EQ(Tainted(kNotReadyTaint) + Tainted(kNoAddressesTaint), 0U);
+}
+
+TEST_F(NodePlanTest, AWarningThatComesAndGoesIsWrittenOncePerTimeThatANodeIsUnfit) {
+  FitnessFacts warned = kFit;
+  warned.warned = "nic-errors: eth0 loses packets";
+  AddNodes(1, {}, kFit);
+  Turns(400);
+  requests_.clear();
+  for (int minute = 0; minute < 60; ++minute) {
+    facts_["node-0"] = minute % 2 == 0 ? warned : kFit;
+    Turns(60);
+  }
+  EXPECT_LE(requests_["node-0"], static_cast<size_t>(absl::Hours(1) / times_.unfit) + 1);
+}
+
 TEST_F(NodePlanTest, AServerThatTakesOverLeavesWhatLosesPacketsAsItIs) {
   FitnessFacts loses = kFit;
   loses.loses = "18 of 90 probes were lost";

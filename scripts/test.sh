@@ -24,6 +24,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
          time. Only when asked for: not part of all
+  arm64  released programs for arm64 in an emulator; amd64 only, needs root. Only when asked for: it installs a cross
+         compiler and arm64 packages, and builds half an hour the first time
   dashboard  the page of spokectl dashboard in a real browser, with 7,500 simulated nodes; installs Debian's Chromium
          (120 MB) the first time. Only when asked for: not part of all
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
@@ -99,6 +101,12 @@ exec_packages() {
   exec ctest --test-dir build/release -L '^packages$' "$@"
 }
 
+# In build/release-arm64 alone are those tests.
+exec_arm64() {
+  scripts/build.sh release-arm64 released spokectl_share
+  exec ctest --test-dir build/release-arm64 -L '^arm64$' "$@"
+}
+
 main() {
   local group=all
   if (($# > 0)) && [[ $1 != -- ]]; then
@@ -125,6 +133,7 @@ main() {
   # Tests wait a third of their time: for timers, for the kernel, for other processes.
   local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
+  if [[ $group == arm64 ]]; then exec_arm64 "${arguments[@]}" "$@"; fi
   # Some tests are of what users get, as GCC makes it.
   case $group in
     all | e2e) scripts/build.sh release released ;;

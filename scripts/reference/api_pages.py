@@ -12,11 +12,13 @@ PAGES = {
     "api-agents.md": ("The agents' API", [FOLDER + name + ".proto" for name in ("node", "policy", "enroll")]),
     "api-health.md": ("The health API", ["proto/grpc/health/v1/health.proto"]),
 }
-SCALARS = {"string", "bytes", "bool", "double", "int32", "int64", "uint32", "uint64"}
 UNNAMED = re.compile(r"UNSPECIFIED$")
 # A comment that tells only what a special value means, or which code a call fails with: what the field or call is for
-# has to stand before it.
-PARTIAL = re.compile(r"(Empty|None|False|none|\d+|[A-Z_]{5,})(: |; |\.$| of )")
+# has to stand before it. So for the mere list of the words that it may be.
+PARTIAL = re.compile(r"[a-z\"]|(Empty|None|False|none|\d+|[A-Z_]{5,})(: |; |\.$| of )")
+# Half of a sentence that the next field goes on with: words of ours take its place.
+BROKEN = re.compile(r",$|^and ")
+FEW_WORDS = 3  # "Nodes only.", "Bytes.": no sentence.
 
 
 def anchor(name):
@@ -94,18 +96,19 @@ class Api:
 
     def words_of_item(self, block, item):
         """Returns what an item is for: its comment, ours, or what is said of its type."""
-        partial = bool(PARTIAL.match(item.text))
+        partial = bool(PARTIAL.match(item.text)) or len(item.text.split()) <= FEW_WORDS or bool(BROKEN.search(item.text))
         if item.text and not partial:
             return item.text
-        entry = self.texts.find(f"{block.name}.{item.name}", f"*.{item.name}")
-        if entry:
-            return f"{entry.text} {item.text}".strip()
+        if entry := self.texts.find(f"{block.name}.{item.name}"):
+            return entry.text if BROKEN.search(item.text) else f"{entry.text} {item.text}".strip()
         if block.kind == "enum" and UNNAMED.search(item.name):
             return "Nothing is said."
         types = [self.named(word, block.name) for word in self.types_of(item.kind)]
         inner = self.blocks.get(types[-1]) if types else None
         if inner and inner.kind == "message" and inner.text:
             return re.split(r"(?<=[.:]) |\n", inner.text)[0].rstrip(":.") + "."
+        if block.kind == "message" and (entry := self.texts.find(f"*.{item.name}")):
+            return f"{entry.text} {item.text}".strip()
         self.missing(block.name, item.line, f"{block.name}.{item.name}")
         return ""
 
@@ -130,8 +133,16 @@ def rows_of(api, block, page):
         yield "|---|---|---|---|"
         for item in block.items:
             words = cell(api.words_of_item(block, item))
-            words += " One of the fields of this message at a time." if item.choice and item is block.items[0] else ""
             yield f"| `{item.name}` | {api.linked(item.kind, block.name, page)} | {item.number} | {words} |"
+
+
+def choice_of(block):
+    """Returns a sentence about the fields of a message that exclude each other."""
+    names = [f"`{item.name}`" for item in block.items if item.choice]
+    if not names:
+        return ""
+    of = "its fields" if len(names) == len(block.items) else ", ".join(names)
+    return f" Of {of} one is set at a time."
 
 
 def pages(root, texts, notice):
@@ -149,7 +160,7 @@ def pages(root, texts, notice):
             lines += [api.files[path].text, ""] if any(api.page_of[one.name][1] == path for one in blocks) else []
         lines += ["## Services and messages", ""]
         for block in sorted(blocks, key=lambda one: one.kind != "service"):
-            lines += [f"### {block.name}", "", api.words_of_block(block), ""]
+            lines += [f"### {block.name}", "", f"{api.words_of_block(block)}{choice_of(block)}", ""]
             lines += [*rows_of(api, block, page), ""] if block.items else ["It has no fields.", ""]
         out[page] = "\n".join(lines).rstrip() + "\n"
     return out, api.problems

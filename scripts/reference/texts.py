@@ -41,8 +41,8 @@ class Texts:
             else:
                 entry.text = f"{entry.text} {line.strip()}".strip()
         for name, one in self.entries.items():
-            if not re.search(r"[.)]$", one.text):
-                self.problems.append((path, one.line, f"{name} has no sentence: say what it is for, with a full stop"))
+            if not re.search(r"[.:)]$", one.text):
+                self.problems.append((path, one.line, f"{name} has no sentence: say what it is for, with a full stop, or a colon before a comment"))
 
     def find(self, *names):
         """Returns the entry of the first of these names that there is; None: of none."""

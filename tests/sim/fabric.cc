@@ -14,8 +14,12 @@ void Fabric::AddVm(const ipam::NodeKey& node, const ip::MacAddress& mac) {
 }
 
 void Fabric::RemoveVm(const std::string& vm) {
-  nics_.erase(vm);
-  std::erase_if(holders_, [&](const auto& entry) { return entry.second == vm; });
+  const auto nic = nics_.find(vm);
+  if (nic == nics_.end()) return;
+  for (const ipam::IpConfiguration& entry : nic->second.holds.configurations) {
+    holders_.erase(entry.range.base());
+  }
+  nics_.erase(nic);
 }
 
 bool Fabric::Has(const std::string& vm, const ip::Address& address) const {
@@ -150,10 +154,10 @@ void SimCloud::List(ipam::CloudListed listed) {
   if (edges_.random.Chance(edges_.faults.listings_failed)) {
     listing = absl::UnavailableError("the cloud does not list");
   }
-  edges_.schedule.After(wait,
-                        [alive = alive_, listed = std::move(listed), listing = std::move(listing)] {
-                          if (*alive) listed(listing);
-                        });
+  edges_.schedule.After(
+      wait, [alive = alive_, listed = std::move(listed), listing = std::move(listing)]() mutable {
+        if (*alive) listed(std::move(listing));
+      });
 }
 
 }  // namespace spoke::sim

@@ -1,6 +1,7 @@
 #include "tests/sim/network.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace spoke::sim {
 namespace {
@@ -30,23 +31,29 @@ Network::Stream* Network::Find(StreamId stream) {
   return it == streams_.end() ? nullptr : &it->second;
 }
 
-template <typename Choose>
-void Network::ForEach(const Choose& choose, const std::function<void(StreamId)>& act) {
+void Network::ForEachOfNode(size_t node, const std::function<void(StreamId)>& act) {
+  const auto found = streams_of_.find(node);
+  if (found == streams_of_.end()) return;
+  const std::set<StreamId> chosen = found->second;
+  for (const StreamId id : chosen) act(id);
+}
+
+void Network::ForEachOfServer(size_t server, const std::function<void(StreamId)>& act) {
   std::vector<StreamId> chosen;
   for (const auto& [id, stream] : streams_) {
-    if (choose(stream)) chosen.push_back(id);
+    if (stream.server == server) chosen.push_back(id);
   }
   for (const StreamId id : chosen) act(id);
 }
 
 void Network::CutOffNode(size_t node, absl::Time until) {
   nodes_cut_[node] = std::max(until, Latest(nodes_cut_, node));
-  ForEach([&](const Stream& s) { return s.node == node; }, [this](StreamId id) { Notice(id); });
+  ForEachOfNode(node, [this](StreamId id) { Notice(id); });
 }
 
 void Network::CutOffServer(size_t server, absl::Time until) {
   servers_cut_[server] = std::max(until, Latest(servers_cut_, server));
-  ForEach([&](const Stream& s) { return s.server == server; }, [this](StreamId id) { Notice(id); });
+  ForEachOfServer(server, [this](StreamId id) { Notice(id); });
 }
 
 // Each end finds out by itself that nothing comes any more, if that lasts.
@@ -66,6 +73,7 @@ StreamId Network::Open(size_t node, size_t server) {
   Stream& stream = streams_[id];
   stream.node = node;
   stream.server = server;
+  streams_of_[node].insert(id);
   // Nothing that is said on it is there before the stream is.
   stream.up.arrives = std::max(schedule_.now() + Delay(), BlockedUntil(node, server));
   schedule_.At(stream.up.arrives, [this, id] {
@@ -148,7 +156,11 @@ void Network::BreakDown(StreamId id, const absl::Status& why) {
 
 void Network::Forget(StreamId id) {
   const auto it = streams_.find(id);
-  if (!it->second.up.open && !it->second.down.open) streams_.erase(it);
+  if (it->second.up.open || it->second.down.open) return;
+  const auto of_node = streams_of_.find(it->second.node);
+  of_node->second.erase(id);
+  if (of_node->second.empty()) streams_of_.erase(of_node);
+  streams_.erase(it);
 }
 
 void Network::Cut(StreamId id) {
@@ -165,32 +177,30 @@ void Network::Cut(StreamId id) {
 }
 
 void Network::EndNode(size_t node, bool silent) {
-  ForEach([&](const Stream& s) { return s.node == node; },
-          [&](StreamId id) {
-            Find(id)->down.open = false;
-            if (silent) {
-              trace_.Count("half-open stream");
-              const absl::Duration notice = random_.Between(kLeastNotice, kMostNotice);
-              schedule_.After(notice, [this, id] { BreakUp(id); });
-            } else {
-              EndOfAgent(id);
-            }
-          });
+  ForEachOfNode(node, [&](StreamId id) {
+    Find(id)->down.open = false;
+    if (silent) {
+      trace_.Count("half-open stream");
+      const absl::Duration notice = random_.Between(kLeastNotice, kMostNotice);
+      schedule_.After(notice, [this, id] { BreakUp(id); });
+    } else {
+      EndOfAgent(id);
+    }
+  });
 }
 
 void Network::EndServer(size_t server, bool silent) {
-  ForEach([&](const Stream& s) { return s.server == server; },
-          [&](StreamId id) {
-            Find(id)->up.open = false;
-            const absl::Status why = absl::UnavailableError("the server's process has ended");
-            if (silent) {
-              trace_.Count("half-open stream");
-              const absl::Duration notice = random_.Between(kLeastNotice, kMostNotice);
-              schedule_.After(notice, [this, id, why] { BreakDown(id, why); });
-            } else {
-              EndOfServer(id, why);
-            }
-          });
+  ForEachOfServer(server, [&](StreamId id) {
+    Find(id)->up.open = false;
+    const absl::Status why = absl::UnavailableError("the server's process has ended");
+    if (silent) {
+      trace_.Count("half-open stream");
+      const absl::Duration notice = random_.Between(kLeastNotice, kMostNotice);
+      schedule_.After(notice, [this, id, why] { BreakDown(id, why); });
+    } else {
+      EndOfServer(id, why);
+    }
+  });
 }
 
 }  // namespace spoke::sim

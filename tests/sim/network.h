@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -92,8 +93,9 @@ class Network {
   void BreakUp(StreamId id);
   void BreakDown(StreamId id, const absl::Status& why);
   void Forget(StreamId id);
-  template <typename Choose>
-  void ForEach(const Choose& choose, const std::function<void(StreamId)>& act);
+  // Both call `act` with each stream that there is when they are called, the oldest first.
+  void ForEachOfNode(size_t node, const std::function<void(StreamId)>& act);
+  void ForEachOfServer(size_t server, const std::function<void(StreamId)>& act);
 
   Schedule& schedule_;
   Random& random_;
@@ -102,6 +104,7 @@ class Network {
   StreamEnds& ends_;
   StreamId last_ = 0;
   std::map<StreamId, Stream> streams_;
+  std::map<size_t, std::set<StreamId>> streams_of_;  // Keyed by node.
   std::map<size_t, absl::Time> nodes_cut_;
   std::map<size_t, absl::Time> servers_cut_;
 };

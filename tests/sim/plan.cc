@@ -107,6 +107,36 @@ std::vector<Kind> FaultKinds() {
   };
 }
 
+// What befalls the whole fleet at once, or the one server that leads it. Each machine suffers it at
+// the rate of a fleet of this size, however many others suffer it too: a leader that dies as many
+// times more often as there are more nodes never serves a pod.
+constexpr double kNodesOfSmallFleet = 8;
+
+bool BefallsAll(Act act) {
+  switch (act) {
+    case Act::kKillAgents:
+    case Act::kCutServer:
+    case Act::kKillServer:
+    case Act::kRebootServer:
+    case Act::kCutStore:
+    case Act::kStoreRefuses:
+    case Act::kStoreForgets:
+    case Act::kCloudRefuses:
+    case Act::kCloudForgets:
+    case Act::kCloudSlow:
+    case Act::kStaleListings:
+    case Act::kNetworkSlow:
+    case Act::kJournalFull:
+    case Act::kKernelRefuses:
+    case Act::kLoseDels:
+    case Act::kEndReservations:
+    case Act::kServerClock:
+      return true;
+    default:
+      return false;
+  }
+}
+
 template <typename Kinds>
 PlannedEvent Draw(Random& random, const Kinds& kinds, const PlanSettings& settings) {
   double sum = 0;
@@ -200,9 +230,15 @@ Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
                     .target = static_cast<uint64_t>(node),
                     .amount = static_cast<int64_t>(1 + random.Below(5))});
   }
+  const std::vector<Kind> faults = FaultKinds();
   for (double i = 0; i < events; ++i) {
     const bool fault = random.Chance(share_of_faults);
-    plan.push_back(fault ? Draw(random, FaultKinds(), settings) : Draw(random, kPods, settings));
+    PlannedEvent event = fault ? Draw(random, faults, settings) : Draw(random, kPods, settings);
+    if (settings.nodes > kNodesOfSmallFleet && BefallsAll(event.act) &&
+        !random.Chance(kNodesOfSmallFleet / settings.nodes)) {
+      continue;
+    }
+    plan.push_back(event);
   }
   if (settings.restores && random.Chance(0.3)) {
     const absl::Duration at = settings.until * (0.2 + 0.5 * random.Fraction());

@@ -22,7 +22,7 @@ RunResult RunPlan(const RunSettings& settings) {
   World world(settings.world);
   world.Follow(settings.plan);
   world.Run(settings.until);
-  if (!world.laws().broken()) {
+  if (!world.laws().broken() && settings.settling > absl::ZeroDuration()) {
     world.Heal();
     const absl::Duration step = absl::Minutes(1);
     for (absl::Duration settled; settled < settings.settling; settled += step) {

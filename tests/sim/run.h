@@ -15,7 +15,8 @@ struct RunSettings {
   WorldSettings world;
   Plan plan;
   absl::Duration until = absl::Minutes(30);
-  // How long everything has after that to come to agree, with no more faults.
+  // How long everything has after that to come to agree, with no more faults. Zero: the run is cut
+  // off there, and what is to be so in the end (law 10) is not asked.
   absl::Duration settling = absl::Minutes(16);
 };
 

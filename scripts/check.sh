@@ -9,7 +9,8 @@ usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
   CHECK    run only these of: format layers includes size words sources events metrics docs reference
            shell python release hardening tidy
-  --fix    let clang-format rewrite what it would complain about, and write docs/reference/ anew
+  --fix    let clang-format rewrite what it would complain about, and write anew what is made of the
+           tree: docs/reference/, the table of folders
   --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
@@ -62,6 +63,10 @@ check_format() {
 
 check_reference() {
   if [[ $fix == yes ]]; then scripts/check_reference --fix; else scripts/check_reference; fi
+}
+
+check_docs() {
+  if [[ $fix == yes ]]; then scripts/check_docs --fix; else scripts/check_docs; fi
 }
 
 check_shell() {
@@ -124,7 +129,7 @@ main() {
   run sources scripts/check_sources
   run events scripts/check_events
   run metrics scripts/check_metrics
-  run docs scripts/check_docs
+  run docs check_docs
   run reference check_reference
   run shell check_shell
   run python scripts/check_python

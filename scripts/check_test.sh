@@ -536,6 +536,28 @@ test_docs() {
     printf 'check_docs: an alert without runbook_url passed: %s\n' "$output" >&2
     failures=$((failures + 1))
   fi
+  test_folders
+}
+
+# The table of files per folder is refused where it is stale, and --fix makes it right.
+test_folders() {
+  docs_tree
+  printf '\n| folder | files |\n|---|---|\n| \140docs\140 | 7 |\n' >"$tree/docs/ARCHITECTURE.md"
+  git -C "$tree" init --quiet
+  git -C "$tree" add docs README.md
+  local output
+  output=$("$scripts/check_docs" "$tree") || true
+  if [[ $output != *'docs/ARCHITECTURE.md: the table of files per folder is not'* ]]; then
+    printf 'check_docs: a stale table of folders passed: %s\n' "$output" >&2
+    failures=$((failures + 1))
+  fi
+  "$scripts/check_docs" --fix "$tree" || failures=$((failures + 1))
+  expect_clean check_docs
+  if ! grep -q '^| `\.` | 1 | `docs` | 2 | `docs/runbooks` | 2 |' "$tree/docs/ARCHITECTURE.md"; then
+    printf 'check_docs --fix made:\n%s\n' "$(cat "$tree/docs/ARCHITECTURE.md")" >&2
+    failures=$((failures + 1))
+  fi
+  rm -rf "$tree/.git"
 }
 
 main() {

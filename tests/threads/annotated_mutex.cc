@@ -102,6 +102,21 @@ bool Mutex::AwaitWithTimeout(const Condition& condition, Duration timeout) {
   return AwaitWithDeadline(condition, Now() + timeout);
 }
 
+void Mutex::LockWhen(const Condition& condition) {
+  Lock();
+  Await(condition);
+}
+
+bool Mutex::LockWhenWithDeadline(const Condition& condition, Time deadline) {
+  Lock();
+  return AwaitWithDeadline(condition, deadline);
+}
+
+bool Mutex::LockWhenWithTimeout(const Condition& condition, Duration timeout) {
+  Lock();
+  return AwaitWithTimeout(condition, timeout);
+}
+
 void CondVar::Wait(Mutex* mutex) {
   static const auto real =
       Real<void (*)(CondVar*, Mutex*)>("_ZN4absl7debian37CondVar4WaitEPNS0_5MutexE");

@@ -73,9 +73,15 @@ TEST(ThreadSanitizer, AConditionIsReadWhileTheMutexIsHeld) {
     threads.emplace_back([&, i] {
       const auto is_mine = [&turn, i] { return turn % kThreads == i; };
       for (int round = 0; round < 20; ++round) {
-        const absl::MutexLock lock(&mutex);
-        mutex.Await(absl::Condition(&is_mine));
-        ++turn;
+        const absl::Condition turn_is_mine(&is_mine);
+        if (round % 2 == 0) {
+          const absl::MutexLock lock(&mutex);
+          mutex.Await(turn_is_mine);
+          ++turn;
+        } else {
+          const absl::MutexLock lock(&mutex, turn_is_mine);
+          ++turn;
+        }
       }
     });
   }

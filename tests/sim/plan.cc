@@ -113,28 +113,9 @@ std::vector<Kind> FaultKinds() {
 constexpr double kNodesOfSmallFleet = 8;
 
 bool BefallsAll(Act act) {
-  switch (act) {
-    case Act::kKillAgents:
-    case Act::kCutServer:
-    case Act::kKillServer:
-    case Act::kRebootServer:
-    case Act::kCutStore:
-    case Act::kStoreRefuses:
-    case Act::kStoreForgets:
-    case Act::kCloudRefuses:
-    case Act::kCloudForgets:
-    case Act::kCloudSlow:
-    case Act::kStaleListings:
-    case Act::kNetworkSlow:
-    case Act::kJournalFull:
-    case Act::kKernelRefuses:
-    case Act::kLoseDels:
-    case Act::kEndReservations:
-    case Act::kServerClock:
-      return true;
-    default:
-      return false;
-  }
+  const Target target = TargetOf(act);
+  return target == Target::kAllAgents || target == Target::kServer || target == Target::kEdges ||
+         act == Act::kEndReservations;
 }
 
 template <typename Kinds>
@@ -215,6 +196,55 @@ std::string Describe(const PlannedEvent& event) {
     text += fmt::format(", for {:.3f}s", absl::ToDoubleSeconds(event.lasts));
   }
   return text;
+}
+
+Target TargetOf(Act act) {
+  switch (act) {
+    case Act::kStartPods:
+    case Act::kStopPods:
+    case Act::kRestartPods:
+    case Act::kKillAgent:
+    case Act::kReboot:
+    case Act::kReplace:
+    case Act::kReimage:
+    case Act::kCutNode:
+    case Act::kTakeOff:
+    case Act::kWriteBack:
+      return Target::kMachine;
+    case Act::kKillAgents:
+      return Target::kAllAgents;
+    case Act::kCutServer:
+    case Act::kKillServer:
+    case Act::kRebootServer:
+    case Act::kStandStill:
+    case Act::kCutStore:
+    case Act::kStoreRefuses:
+    case Act::kStoreForgets:
+    case Act::kServerClock:
+      return Target::kServer;
+    case Act::kCloudRefuses:
+    case Act::kCloudForgets:
+    case Act::kCloudSlow:
+    case Act::kStaleListings:
+    case Act::kNetworkSlow:
+    case Act::kJournalFull:
+    case Act::kKernelRefuses:
+    case Act::kLoseDels:
+    case Act::kKillPlugins:
+      return Target::kEdges;
+    case Act::kDrain:
+    case Act::kUndrain:
+    case Act::kReserve:
+    case Act::kEndReservations:
+    case Act::kForget:
+    case Act::kBackup:
+    case Act::kRestore:
+    case Act::kUnfreeze:
+    case Act::kQuarantine:
+    case Act::kLift:
+      return Target::kOperator;
+  }
+  return Target::kOperator;
 }
 
 Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {

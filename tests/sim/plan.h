@@ -52,6 +52,11 @@ enum class Act : uint8_t {
 };
 
 // For what a share of calls suffers `amount` is the share in percent; 0: some.
+// Whom an act befalls: one machine, the agents of all, a server and its store, what all machines
+// and servers share (cloud, network, kernels, runtimes), or what an operator asks for.
+enum class Target : uint8_t { kMachine, kAllAgents, kServer, kEdges, kOperator };
+Target TargetOf(Act act);
+
 struct PlannedEvent {
   absl::Duration at;
   Act act = Act::kStartPods;

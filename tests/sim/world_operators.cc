@@ -28,52 +28,19 @@ void World::For(absl::Duration lasts, double& share, double value) {
 }
 
 void World::Do(const PlannedEvent& event) {
-  switch (event.act) {
-    case Act::kStartPods:
-    case Act::kStopPods:
-    case Act::kRestartPods:
-    case Act::kKillAgent:
-    case Act::kReboot:
-    case Act::kReplace:
-    case Act::kReimage:
-    case Act::kCutNode:
-    case Act::kTakeOff:
-    case Act::kWriteBack:
+  switch (TargetOf(event.act)) {
+    case Target::kMachine:
       return DoToMachine(*nodes_[event.target % nodes_.size()], event);
-    case Act::kKillAgents:
+    case Target::kAllAgents:
       for (const auto& node : nodes_) {
         if (node->agent) node->agent->life().DieAfter(static_cast<int>(event.amount));
       }
       return;
-    case Act::kCutServer:
-    case Act::kKillServer:
-    case Act::kRebootServer:
-    case Act::kStandStill:
-    case Act::kCutStore:
-    case Act::kStoreRefuses:
-    case Act::kStoreForgets:
-    case Act::kServerClock:
+    case Target::kServer:
       return DoToServer(event);
-    case Act::kCloudRefuses:
-    case Act::kCloudForgets:
-    case Act::kCloudSlow:
-    case Act::kStaleListings:
-    case Act::kNetworkSlow:
-    case Act::kJournalFull:
-    case Act::kKernelRefuses:
-    case Act::kLoseDels:
-    case Act::kKillPlugins:
+    case Target::kEdges:
       return DoToEdges(event);
-    case Act::kDrain:
-    case Act::kUndrain:
-    case Act::kReserve:
-    case Act::kEndReservations:
-    case Act::kForget:
-    case Act::kBackup:
-    case Act::kRestore:
-    case Act::kUnfreeze:
-    case Act::kQuarantine:
-    case Act::kLift:
+    case Target::kOperator:
       return DoAsOperator(event);
   }
 }

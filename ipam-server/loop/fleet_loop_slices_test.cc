@@ -27,6 +27,12 @@ class SlicesTest : public FleetLoopTest {
     settings_.fleet.breaker.share = 1;
     loop_ = NewLoop();
   }
+  // Makes the loop anew, so that it publishes to `metrics`.
+  void NewLoopWith(ServerMetrics& metrics) {
+    loop_ = std::make_unique<FleetLoop>(
+        settings_, LoadState(store_, settings_, clock_.Now()).value(),
+        FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, &metrics});
+  }
   static NodeKey KeyOf(int node) { return {fmt::format("node{:04}", node), "vm"}; }
   static SessionId SessionOf(int node) { return static_cast<SessionId>(node) + 1; }
 
@@ -155,9 +161,7 @@ TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
 TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
   telemetry::Metrics metrics(ServerMetricSpecs());
   ServerMetrics server_metrics(metrics, "1.0.0");
-  loop_ = std::make_unique<FleetLoop>(
-      settings_, LoadState(store_, settings_, clock_.Now()).value(),
-      FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, &server_metrics});
+  NewLoopWith(server_metrics);
   GreetAll();
   clock_.Advance(absl::Seconds(11));
   Step();
@@ -173,9 +177,7 @@ TEST_F(SlicesTest, MetricsCountEveryNodeThoughSomeAtATime) {
 TEST_F(SlicesTest, MetricsHaveTheNodesThatACheckWarnsOnAndForHowLong) {
   telemetry::Metrics metrics(ServerMetricSpecs());
   ServerMetrics server_metrics(metrics, "1.0.0");
-  loop_ = std::make_unique<FleetLoop>(
-      settings_, LoadState(store_, settings_, clock_.Now()).value(),
-      FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, &server_metrics});
+  NewLoopWith(server_metrics);
   GreetAll();
   const auto warn = [&](int node, std::vector<node_api::NodeFinding> findings) {
     loop_->PostFromAgent(NodeFindingsEvent{SessionOf(node), {std::move(findings)}});

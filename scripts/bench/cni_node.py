@@ -94,7 +94,9 @@ class Node:
         self.state = "/run/spoke/netagent"
         for directory in (self.pods, self.state, "/run/leases"):
             os.makedirs(directory)
-        self.server = Server(bench, addresses=1, most=1)
+        # It has the agent's cooldown: to an agent that connects anew, the server says how long each address
+        # must still rest, and the longer one holds.
+        self.server = Server(bench, addresses=1, most=1, cooldown=cooldown)
         self.server.start()
         # It belongs on another machine: here it takes what the node leaves.
         for thread in os.listdir(f"/proc/{self.server.pid}/task"):

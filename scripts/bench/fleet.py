@@ -25,6 +25,7 @@ pools:
 {pools}
 # Up to 16 used addresses of the 27 ask for no more.
 node_addresses: {{min: {addresses}, batch: {addresses}, spare: 0.4, max: {most}}}
+cooldown: {cooldown}
 """
 
 
@@ -75,7 +76,7 @@ class Server:
     where. `certificates`: a directory as make_certificates() makes it; without one there is no TLS."""
 
     def __init__(self, bench, name="server", addresses=ADDRESSES_A_NODE, most=250, *, store=None,
-                 certificates=None, pools=POOLS):
+                 certificates=None, pools=POOLS, cooldown="30s"):
         settle_file_limit()
         self.bench = bench
         self.name = name
@@ -91,7 +92,7 @@ class Server:
         pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(pools))
         with open(self.config, "w", encoding="utf-8") as out:
             out.write(CONFIG.format(port=self.port, admin=self.admin,
-                                    pools=pools, addresses=addresses, most=most,
+                                    pools=pools, addresses=addresses, most=most, cooldown=cooldown,
                                     store=store or f"{{sqlite: {self.database}}}",
                                     tls=server_tls(certificates)))
         self.process = None

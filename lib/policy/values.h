@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "lib/ip/address.h"
+#include "lib/ip/endpoint.h"
 #include "lib/ip/prefix.h"
 #include "lib/units/quantity.h"
 
@@ -20,6 +22,9 @@ namespace spoke::policy {
 
 // The rule for connections that are there when a policy comes that does not admit them.
 enum class Established : uint8_t { kUnspecified, kCut, kKeep };
+
+// The most targets of one kind that an object may have nodes try: all nodes try all of them.
+inline constexpr size_t kMaxProbes = 8;
 
 // The CIDR blocks of each traffic class.
 struct ClusterNetwork {
@@ -32,6 +37,10 @@ struct ClusterNetwork {
   std::vector<ip::Prefix> services = {};
   // The rule for connections with peer spokes; kUnspecified: kCut.
   Established established = Established::kUnspecified;
+  // What each node tries to connect to, at most kMaxProbes of each: of the hub, which is to be
+  // reached, and of peer spokes, which are not.
+  std::vector<ip::Endpoint> hub_probes = {};
+  std::vector<ip::Endpoint> peer_spoke_probes = {};
 
   bool operator==(const ClusterNetwork&) const = default;
 };

@@ -57,11 +57,11 @@ class Reader {
     return Names("namespaces", in);
   }
 
-  // Reads blocks or addresses: whatever T::Parse() makes of a text.
+  // Reads blocks, addresses or endpoints: whatever T::Parse() makes of a text.
   template <typename T>
-  std::vector<T> Parsed(std::string_view field, const Texts& in) {
+  std::vector<T> Parsed(std::string_view field, const Texts& in, size_t most = kMaxItems) {
     std::vector<T> out;
-    if (!CheckSize(field, in)) return out;
+    if (!CheckSize(field, in, most)) return out;
     out.reserve(static_cast<size_t>(in.size()));
     for (const std::string& text : in) {
       absl::StatusOr<T> value = T::Parse(text);
@@ -88,9 +88,9 @@ class Reader {
     status_.Update(absl::InvalidArgumentError(std::string(mistake)));
   }
 
-  bool CheckSize(std::string_view field, const Texts& in) {
-    if (in.size() > kMaxItems) {
-      Refuse(fmt::format("{}: {} items; at most {} are taken", field, in.size(), kMaxItems));
+  bool CheckSize(std::string_view field, const Texts& in, size_t most = kMaxItems) {
+    if (static_cast<size_t>(in.size()) > most) {
+      Refuse(fmt::format("{}: {} items; at most {} are taken", field, in.size(), most));
     }
     return status_.ok();
   }
@@ -138,6 +138,8 @@ void Put(const ClusterNetwork& in, v1::PolicyEntry& entry) {
   Add(in.storage, *out.mutable_storage());
   Add(in.services, *out.mutable_services());
   out.set_established(static_cast<v1::Established>(in.established));
+  Add(in.hub_probes, *out.mutable_hub_probes());
+  Add(in.peer_spoke_probes, *out.mutable_peer_spoke_probes());
 }
 
 ClusterNetwork Read(const v1::ClusterNetworkPolicy& in, Reader& read) {
@@ -147,7 +149,10 @@ ClusterNetwork Read(const v1::ClusterNetworkPolicy& in, Reader& read) {
           .platform = read.Parsed<ip::Prefix>("platform", in.platform()),
           .storage = read.Parsed<ip::Prefix>("storage", in.storage()),
           .services = read.Parsed<ip::Prefix>("services", in.services()),
-          .established = FromWire(in.established())};
+          .established = FromWire(in.established()),
+          .hub_probes = read.Parsed<ip::Endpoint>("hub_probes", in.hub_probes(), kMaxProbes),
+          .peer_spoke_probes =
+              read.Parsed<ip::Endpoint>("peer_spoke_probes", in.peer_spoke_probes(), kMaxProbes)};
 }
 
 void Put(const Team& in, v1::PolicyEntry& entry) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/policy/testing/blocks.h"
@@ -44,13 +45,16 @@ EgressPolicy ByGateway() {
 // Returns one value of each kind, each of its fields with something of its own.
 std::vector<std::pair<std::string, Value>> All() {
   return {{"F/a", UnknownKind()},
-          {"ClusterNetwork/main", ClusterNetwork{.cluster = Blocks({"10.0.0.0/8"}),
-                                                 .hub = Blocks({"11.0.0.0/8"}),
-                                                 .peer_spoke = Blocks({"12.0.0.0/8"}),
-                                                 .platform = Blocks({"13.0.0.0/8"}),
-                                                 .storage = Blocks({"fd00::/64"}),
-                                                 .services = Blocks({"10.96.0.0/16"}),
-                                                 .established = Established::kCut}},
+          {"ClusterNetwork/main",
+           ClusterNetwork{.cluster = Blocks({"10.0.0.0/8"}),
+                          .hub = Blocks({"11.0.0.0/8"}),
+                          .peer_spoke = Blocks({"12.0.0.0/8"}),
+                          .platform = Blocks({"13.0.0.0/8"}),
+                          .storage = Blocks({"fd00::/64"}),
+                          .services = Blocks({"10.96.0.0/16"}),
+                          .established = Established::kCut,
+                          .hub_probes = Endpoints({"11.0.0.1:443"}),
+                          .peer_spoke_probes = Endpoints({"12.0.0.1:22", "[fd12::1]:1"})}},
           {"Team/ml", Team{.namespaces = {"train", "data"}}},
           {"DestinationGroup/mirror",
            DestinationGroup{.cidrs = Blocks({"151.101.0.0/16"}), .names = {"*.example.org"}}},
@@ -146,6 +150,19 @@ TEST(PolicyWire, MistakesAreNamed) {
          for (int i = 0; i <= kMaxItems; ++i) e.mutable_cluster_network()->add_hub("10.0.0.0/8");
        },
        "hub: 10001 items; at most 10000 are taken"},
+      {"ClusterNetwork/main",
+       [](auto& e) { e.mutable_cluster_network()->add_hub_probes("11.0.0.1"); },
+       "hub_probes: '11.0.0.1' is no address with a port"},
+      {"ClusterNetwork/main",
+       [](auto& e) { e.mutable_cluster_network()->add_peer_spoke_probes("12.0.0.1:0"); },
+       "peer_spoke_probes: "},
+      {"ClusterNetwork/main",
+       [](auto& e) {
+         for (int port = 1; port <= 9; ++port) {
+           e.mutable_cluster_network()->add_peer_spoke_probes(fmt::format("12.0.0.1:{}", port));
+         }
+       },
+       "peer_spoke_probes: 9 items; at most 8 are taken"},
       {"Team/a", team("Web"), "Team/a: namespaces: 'Web' is no namespace"},
       {"Team/a", team("-web"), "is no namespace"},
       {"Team/a", team(std::string(64, 'a')), "is no namespace"},

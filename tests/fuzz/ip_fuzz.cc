@@ -1,5 +1,5 @@
-// Address, Prefix and MacAddress from any text. The law: what parses prints as text that parses to
-// the same value, and printing that gives the same text again.
+// Address, Endpoint, Prefix and MacAddress from any text. The law: what parses prints as text that
+// parses to the same value, and printing that gives the same text again.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "lib/base/check.h"
 #include "lib/ip/address.h"
+#include "lib/ip/endpoint.h"
 #include "lib/ip/prefix.h"
 
 namespace spoke::ip {
@@ -52,6 +53,7 @@ void CheckPrefix(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   spoke::ip::CheckRoundTrip<spoke::ip::Address>(text);
+  spoke::ip::CheckRoundTrip<spoke::ip::Endpoint>(text);
   spoke::ip::CheckRoundTrip<spoke::ip::Prefix>(text);
   spoke::ip::CheckRoundTrip<spoke::ip::MacAddress>(text);
   spoke::ip::CheckBytes(text);

@@ -1,4 +1,4 @@
-// Blocks and addresses for tests' policies, from their texts.
+// Blocks, addresses and endpoints for tests' policies, from their texts.
 #pragma once
 
 #include <initializer_list>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/ip/address.h"
+#include "lib/ip/endpoint.h"
 #include "lib/ip/prefix.h"
 
 namespace spoke::policy {
@@ -24,6 +25,15 @@ inline std::vector<ip::Address> Addresses(std::initializer_list<std::string_view
     addresses.push_back(ip::Address::Parse(text).value());
   }
   return addresses;
+}
+
+// Each text must be an address with a port.
+inline std::vector<ip::Endpoint> Endpoints(std::initializer_list<std::string_view> texts) {
+  std::vector<ip::Endpoint> endpoints;
+  for (const std::string_view text : texts) {
+    endpoints.push_back(ip::Endpoint::Parse(text).value());
+  }
+  return endpoints;
 }
 
 }  // namespace spoke::policy

@@ -1,22 +1,35 @@
-"""The pages of docs/reference/ about the gRPC API, from the comments of proto/ and, where those have none, from
-scripts/reference/text/api.txt."""
+"""The pages of docs/reference/ about the gRPC API, from the comments of proto/."""
 
 import re
 
 from reference.proto_source import read_proto
 
 FOLDER = "proto/spoke/v1/"
-PAGES = {
-    "api-operators.md": ("The operators' API", [FOLDER + name + ".proto" for name in (
-        "admin", "admin_identity", "admin_node", "admin_reachability", "admin_usage", "operator", "recovery")]),
-    "api-agents.md": ("The agents' API", [FOLDER + name + ".proto" for name in ("node", "policy", "enroll")]),
-    "api-health.md": ("The health API", ["proto/grpc/health/v1/health.proto"]),
+PAGES = {  # Of each: its title, its introduction and its files.
+    "api-operators.md": (
+        "The operators' API",
+        "What `spokectl` asks of the server: gRPC on the unix socket `listen.admin`, and over TLS on `listen.operators`. Each caller "
+        "has a role, viewer, operator or admin ([CLI.md](../CLI.md) says which commands take which).",
+        [FOLDER + name + ".proto" for name in (
+        "admin", "admin_identity", "admin_node", "admin_policy", "admin_reachability", "admin_usage", "operator", "recovery")]),
+    "api-agents.md": (
+        "The agents' API",
+        "What agents ask of the server: one stream a node on `listen.agents`, over TLS with a certificate that bears the node's "
+        "name, and certificates on `enroll.address`. It is no interface for other programs: server and agents may be one minor "
+        "version apart.",
+        [FOLDER + name + ".proto" for name in ("node", "policy", "enroll")]),
+    "api-health.md": (
+        "The health API",
+        "The gRPC health protocol, which both programs serve on the address of the key `health`. Plain HTTP, beside it: `/livez` "
+        "and `/readyz` on `health_http` answer 200, or 503 and the reasons; `/metrics` on `listen.metrics` and `metrics.address` "
+        "answers Prometheus, and so do the addresses of `metrics.iptables_exporter`.",
+        ["proto/grpc/health/v1/health.proto"]),
 }
 UNNAMED = re.compile(r"UNSPECIFIED$")
-# A comment that tells only what a special value means, or which code a call fails with: what the field or call is for
-# has to stand before it. So for the mere list of the words that it may be.
+# A comment that tells only what a special value means, or which code a call fails with, or lists the words that it may
+# be: it does not say what the field or call is for, and counts as none.
 PARTIAL = re.compile(r"[a-z\"]|(Empty|None|False|none|\d+|[A-Z_]{5,})(: |; |\.$| of )")
-# Half of a sentence that the next field goes on with: words of ours take its place.
+# Half of a sentence that the next field goes on with.
 BROKEN = re.compile(r",$|^and ")
 FEW_WORDS = 3  # "Nodes only.", "Bytes.": no sentence.
 
@@ -30,15 +43,14 @@ def cell(text):
 
 
 class Api:
-    """All files of the API, and who describes what."""
+    """All files of the API."""
 
-    def __init__(self, root, texts):
-        self.texts = texts
-        self.files = {path: read_proto(root, path) for _, paths in PAGES.values() for path in paths}
+    def __init__(self, root):
+        self.files = {path: read_proto(root, path) for _, _, paths in PAGES.values() for path in paths}
         self.page_of = {}
         self.blocks = {}
         self.problems = []
-        for page, (_, paths) in PAGES.items():
+        for page, (_, _, paths) in PAGES.items():
             for path in paths:
                 for block in self.files[path].blocks:
                     self.blocks[block.name] = block
@@ -88,33 +100,26 @@ class Api:
             return block.text
         if block.name in self.calls:
             return f"The {' and the '.join(self.calls[block.name])}."
-        entry = self.texts.find(block.name)
-        if entry:
-            return entry.text
         self.missing(block.name, block.line, block.name)
         return ""
 
     def words_of_item(self, block, item):
-        """Returns what an item is for: its comment, ours, or what is said of its type."""
+        """Returns what an item is for: its comment, or what is said of its type."""
         partial = bool(PARTIAL.match(item.text)) or len(item.text.split()) <= FEW_WORDS or bool(BROKEN.search(item.text))
         if item.text and not partial:
             return item.text
-        if entry := self.texts.find(f"{block.name}.{item.name}"):
-            return entry.text if BROKEN.search(item.text) else f"{entry.text} {item.text}".strip()
         if block.kind == "enum" and UNNAMED.search(item.name):
             return "Nothing is said."
         types = [self.named(word, block.name) for word in self.types_of(item.kind)]
         inner = self.blocks.get(types[-1]) if types else None
-        if inner and inner.kind == "message" and inner.text:
+        if inner and inner.kind == "message" and inner.text and not item.text:
             return re.split(r"(?<=[.:]) |\n", inner.text)[0].rstrip(":.") + "."
-        if block.kind == "message" and (entry := self.texts.find(f"*.{item.name}")):
-            return f"{entry.text} {item.text}".strip()
         self.missing(block.name, item.line, f"{block.name}.{item.name}")
         return ""
 
     def missing(self, block, line, name):
         self.problems.append((self.page_of[block][1], line,
-                              f"{name} has no description: write a comment there, or an entry in {self.texts.path}"))
+                              f"{name} has no description: write a comment there that says what it is for"))
 
 
 def rows_of(api, block, page):
@@ -145,14 +150,12 @@ def choice_of(block):
     return f" Of {of} one is set at a time."
 
 
-def pages(root, texts, notice):
+def pages(root, notice):
     """Returns the texts of the pages by name, and (path, line, problem) for what is not described."""
-    api = Api(root, texts)
+    api = Api(root)
     out = {}
-    for page, (title, paths) in PAGES.items():
-        lines = [notice, "", f"# {title}", ""]
-        entry = texts.find(page)
-        lines += [entry.text if entry else "", ""]
+    for page, (title, introduction, paths) in PAGES.items():
+        lines = [notice, "", f"# {title}", "", introduction, ""]
         blocks = [block for path in paths for block in api.files[path].blocks if block.name in api.reached]
         files = ", ".join(f"[{path.split('/')[-1]}](../../{path})" for path in paths)
         lines += [f"Package `{api.files[paths[0]].package}`, from {files}.", ""]

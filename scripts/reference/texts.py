@@ -1,7 +1,6 @@
 """The words of the reference that the code does not have: the files scripts/reference/text/*.txt.
 
-A line at the left margin names a key, a kind or a message; `*.NAME` names a field of that name in every message
-that has no words of its own. The lines below it, indented, are `is:`, `default:`, `bounds:` or `required:`, each
+A line at the left margin names a key or a kind. The lines below it, indented, are `is:`, `default:`, `bounds:` or `required:`, each
 in place of what the code does not tell, and then whole sentences.
 """
 

@@ -68,7 +68,6 @@ struct EtcdConfig {
 struct KubernetesConfig {
   HoldTimes times;
   WriteLimits limits;
-  MaintenanceRemedy remedy;
 
   bool operator==(const KubernetesConfig&) const = default;
 };

@@ -1,29 +1,8 @@
 #include "ipam-server/config_kubernetes.h"
 
-#include <utility>
-
-#include "fmt/core.h"
-
 namespace spoke::ipam {
 
 using config::Need;
-
-namespace {
-
-absl::Status TakeEffect(std::string_view text, MaintenanceRemedy::Effect& out) {
-  using Effect = MaintenanceRemedy::Effect;
-  for (const auto& [name, effect] :
-       {std::pair("none", Effect::kNone), std::pair("NoSchedule", Effect::kNoSchedule),
-        std::pair("NoExecute", Effect::kNoExecute)}) {
-    if (text != name) continue;
-    out = effect;
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      fmt::format("must be none, NoSchedule or NoExecute, not '{}'", text));
-}
-
-}  // namespace
 
 KubernetesConfig ReadKubernetes(const config::ConfigMap& map) {
   KubernetesConfig out;
@@ -35,13 +14,11 @@ KubernetesConfig ReadKubernetes(const config::ConfigMap& map) {
   map.Double("max_tainted_share", &out.limits.taints_share, Need::kOptional, {0.0, 1.0});
   map.Double("max_tainted_share_a_minute", &out.limits.taints_share_a_minute, Need::kOptional,
              {0.0, 1.0});
+  map.Double("max_tainted_share_of_domain", &out.limits.taints_share_of_domain, Need::kOptional,
+             {0.0, 1.0});
   uint32_t floor = static_cast<uint32_t>(out.limits.taints_floor);
   map.Uint32("max_tainted_a_minute", &floor, Need::kOptional, {1, 10'000});
   out.limits.taints_floor = floor;
-  map.Custom("maintenance_effect", Need::kOptional,
-             [&](std::string_view text) { return TakeEffect(text, out.remedy.effect); });
-  map.Duration("maintenance_evict_after", &out.remedy.evict_after, Need::kOptional,
-               {absl::ZeroDuration(), kLongest});
   map.Double("joins_per_second", &out.limits.joins_per_second, Need::kOptional, {1.0, 1000.0});
   map.Double("writes_per_second", &out.limits.writes_per_second, Need::kOptional, {1.0, 1000.0});
   return out;

@@ -19,7 +19,7 @@ TEST(KubernetesConfig, EverythingCanBeSaid) {
   const auto config = Parse(
       "kubernetes: {unfit_after: 10m, fit_after: 1m, exhausted_after: 2m, max_tainted_share: 0.1,\n"
       "  max_tainted_share_a_minute: 0.02, max_tainted_a_minute: 5, joins_per_second: 100,\n"
-      "  writes_per_second: 10, maintenance_effect: NoExecute, maintenance_evict_after: 15m}\n");
+      "  writes_per_second: 10, max_tainted_share_of_domain: 0.25}\n");
   ASSERT_TRUE(config.ok()) << config.status();
   KubernetesConfig want;
   want.times.unfit = absl::Minutes(10);
@@ -28,9 +28,9 @@ TEST(KubernetesConfig, EverythingCanBeSaid) {
   want.limits = {.taints_floor = 5,
                  .taints_share_a_minute = 0.02,
                  .taints_share = 0.1,
+                 .taints_share_of_domain = 0.25,
                  .joins_per_second = 100,
                  .writes_per_second = 10};
-  want.remedy = {.effect = MaintenanceRemedy::Effect::kNoExecute, .evict_after = absl::Minutes(15)};
   EXPECT_EQ(config->kubernetes, want);
 }
 
@@ -52,8 +52,8 @@ TEST(KubernetesConfig, MistakesNameTheirLine) {
            {"kubernetes: {unfit_after: 1s}\n", "f.yaml:3: kubernetes.unfit_after"},
            {"kubernetes: {max_tainted_a_minute: 0}\n", "f.yaml:3: kubernetes.max_tainted_a_minute"},
            {"kubernetes: {taint: yes}\n", "f.yaml:3: kubernetes.taint"},
-           {"kubernetes: {maintenance_effect: drain}\n",
-            "f.yaml:3: kubernetes.maintenance_effect: must be none, NoSchedule or NoExecute"},
+           {"kubernetes: {max_tainted_share_of_domain: -1}\n",
+            "f.yaml:3: kubernetes.max_tainted_share_of_domain"},
            {"reachability: {peers: 0}\n", "f.yaml:3: reachability.peers"},
            {"reachability: {window: 1s}\n", "f.yaml:3: reachability.window"},
            {"reachability: {interval: 2m}\n", "reachability.window: is shorter than three"}}) {

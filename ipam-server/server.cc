@@ -244,8 +244,7 @@ absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& confi
   if (!access.ok()) return base::Annotate(access.status(), "kubernetes, in the configuration");
   return std::make_unique<NodesJob>(*access,
                                     NodeSync::Settings{.times = config.kubernetes->times,
-                                                       .limits = config.kubernetes->limits,
-                                                       .remedy = config.kubernetes->remedy},
+                                                       .limits = config.kubernetes->limits},
                                     edges);
 }
 

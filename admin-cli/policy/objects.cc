@@ -83,8 +83,8 @@ absl::StatusOr<std::vector<v1::PolicyFile>> ReadPolicyFiles(const std::vector<st
 
 const std::vector<std::string>& KnownKinds() {
   static const std::vector<std::string> kinds = {
-      "Pool",         "ClusterNetwork", "Team",           "DestinationGroup",
-      "EgressPolicy", "BandwidthLimit", "BandwidthBudget"};
+      "Pool",           "ClusterNetwork",  "Team",      "DestinationGroup", "EgressPolicy",
+      "BandwidthLimit", "BandwidthBudget", "NodeRemedy"};
   return kinds;
 }
 

@@ -21,15 +21,17 @@ constexpr std::string_view kReady = "AgentReady";
 Fitness Judge(const FitnessFacts* facts) {
   if (facts == nullptr) return {.reason = kNotSeen};
   if (facts->leaving) return {.reason = kDraining};
-  const bool no_addresses = !facts->exhausted.empty();
-  if (!facts->connected) return {.reason = kAway, .no_addresses = no_addresses};
-  if (!facts->told) return {.reason = kStarting, .no_addresses = no_addresses};
-  if (facts->usable == 0) return {.reason = kNoAddress, .no_addresses = no_addresses};
-  if (!facts->blocked.empty()) {
-    return {.reason = kBlocked, .no_addresses = no_addresses, .may_join = true};
+  Fitness unfit{.no_addresses = !facts->exhausted.empty(), .hurts_pods = !facts->loses.empty()};
+  if (!facts->connected || !facts->told || facts->usable == 0) {
+    unfit.reason = !facts->connected ? kAway : !facts->told ? kStarting : kNoAddress;
+    return unfit;
   }
-  if (!facts->loses.empty()) {
-    return {.reason = kPacketsLost, .no_addresses = no_addresses, .may_join = true};
+  const bool no_addresses = unfit.no_addresses;
+  if (!facts->blocked.empty() || !facts->loses.empty()) {
+    unfit.reason = facts->blocked.empty() ? kPacketsLost : kBlocked;
+    unfit.may_join = true;
+    unfit.hurts_pods = true;
+    return unfit;
   }
   Fitness ready{.ready = true, .reason = kReady, .no_addresses = no_addresses, .may_join = true};
   if (no_addresses) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "ipam-server/nodes/maintenance_plan.h"
+#include "ipam-server/nodes/node_remedy.h"
 
 namespace spoke::ipam {
 
@@ -27,6 +28,8 @@ struct FitnessFacts {
   std::string loses = {};
   // The server does not know (yet) whether it loses packets: what another has said of it stays.
   bool reach_unknown = false;
+  // The fault domain, such as a zone or a rack; empty: nobody knows it.
+  std::string domain = {};
   // The maintenance that its cloud has announced; nullopt: its agent has not said.
   std::optional<MaintenanceFacts> maintenance = {};
 
@@ -37,6 +40,7 @@ struct FitnessFacts {
 struct FleetFacts {
   std::map<std::string, FitnessFacts> nodes;  // By name.
   std::string frozen;  // Why nothing may be decided from them; empty: it may.
+  NodeRemedies remedies = {};
 };
 
 struct Fitness {
@@ -48,6 +52,9 @@ struct Fitness {
   // What is necessary is there, so that a node may join: what its checks find besides could be a
   // fault of the checks, which must not keep all nodes out.
   bool may_join = false;
+  // Pods that run there are hurt: they are, when packets are lost or a check says so. They are not
+  // when an agent is away, since pods' traffic does not pass it.
+  bool hurts_pods = false;
 
   bool operator==(const Fitness&) const = default;
 };

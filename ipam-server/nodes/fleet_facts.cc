@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "ipam-server/ledger/targets.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/policy/kinds/node_remedy.h"
 #include "lib/base/status.h"
 #include "lib/base/utf8.h"
 
@@ -96,18 +97,22 @@ void AddSuspicions(const Reachability* judged, const ReachabilitySettings& setti
   }
 }
 
-absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience) {
+absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, const std::string& domain_label,
+                                          absl::Duration patience) {
   FleetFacts facts;
-  RETURN_IF_ERROR(
-      AskLoop(loop, patience, [&](const FleetView& view) { facts.frozen = FrozenBy(view.fleet); }));
+  RETURN_IF_ERROR(AskLoop(loop, patience, [&](const FleetView& view) {
+    facts.frozen = FrozenBy(view.fleet);
+    facts.remedies = RemediesOf(view.state.objects);
+  }));
   RETURN_IF_ERROR(VisitNodes(loop, patience, [&](const FleetView& view, const NodeRecord& record) {
     // Another VM has its name now.
     if (record.mode == NodeMode::kRetired) return;
     const auto session = view.sessions.find(record.key);
-    facts.nodes.insert_or_assign(
-        record.key.name,
-        FactsOf(view.fleet, record, session == view.sessions.end() ? nullptr : &session->second,
-                view.now));
+    FitnessFacts of = FactsOf(
+        view.fleet, record, session == view.sessions.end() ? nullptr : &session->second, view.now);
+    const auto domain = record.labels.find(domain_label);
+    if (domain != record.labels.end()) of.domain = domain->second;
+    facts.nodes.insert_or_assign(record.key.name, std::move(of));
   }));
   return facts;
 }

@@ -1,6 +1,8 @@
 // What the fleet's loop knows of nodes, read in short queries so that nobody waits for it.
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "ipam-server/loop/fleet_loop.h"
@@ -10,8 +12,10 @@
 
 namespace spoke::ipam {
 
-// For any thread but the loop's own. Errors: as AskLoop().
-absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, absl::Duration patience);
+// `domain_label`: the label of nodes whose value is their fault domain. For any thread but the
+// loop's own. Errors: as AskLoop().
+absl::StatusOr<FleetFacts> ReadFleetFacts(FleetLoop& loop, const std::string& domain_label,
+                                          absl::Duration patience);
 
 // Adds what is suspected of the networks of nodes at `now`. What was judged long ago, from less
 // than a window, or not at all is not known: FitnessFacts::reach_unknown. `judged`: nullptr,

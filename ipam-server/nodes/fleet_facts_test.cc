@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
 
 namespace spoke::ipam {
 namespace {
@@ -15,7 +18,7 @@ class FleetFactsTest : public FleetLoopTest {
   // Asks while the loop turns on another thread.
   FleetFacts Read() {
     std::thread turning([this] { loop_->Run(); });
-    auto facts = ReadFleetFacts(*loop_, absl::Seconds(60));
+    auto facts = ReadFleetFacts(*loop_, "zone", absl::Seconds(60));
     loop_->Stop();
     turning.join();
     EXPECT_TRUE(facts.ok()) << facts.status();
@@ -38,6 +41,35 @@ TEST_F(FleetFactsTest, AnAgentHasAddressesOnceItHasTakenThem) {
   EXPECT_GT(node.usable, 0U);
   EXPECT_EQ(node.exhausted, "");
   EXPECT_EQ(facts.frozen, "");
+}
+
+TEST_F(FleetFactsTest, ThePolicySaysWhatBecomesOfPodsAndALabelSaysTheFaultDomain) {
+  loop_ = NewLoop();
+  node_api::Hello hello{.node = IdentityOf(kNode, "b", "/subscriptions/s/vm/1")};
+  hello.node.labels["zone"] = "zone-2";
+  loop_->PostHello(1, hello);
+  Step();
+  const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
+      {"f",
+       "apiVersion: spoke/v1\nkind: NodeRemedy\nmetadata: {name: nodes}\n"
+       "spec: {unfit: {effect: NoExecute, evictAfter: 10m}}\n"}});
+  absl::Status applied = absl::UnknownError("not applied");
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
+        if (!plan.ok()) return plan.status();
+        state.objects = plan->next;
+        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
+        return Effects();
+      },
+      [&](const absl::Status& status) { applied = status; });
+  Step();
+  ASSERT_TRUE(applied.ok()) << applied;
+  const FleetFacts facts = Read();
+  EXPECT_EQ(facts.remedies.unfit,
+            (Remedy{.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(10)}));
+  EXPECT_EQ(facts.remedies.maintenance, Remedy());
+  EXPECT_EQ(facts.nodes.at("node1").domain, "zone-2");
 }
 
 TEST_F(FleetFactsTest, WhatBlocksANodeIsKnownUntilItIsOverOrTheAgentGoes) {

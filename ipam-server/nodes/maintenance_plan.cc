@@ -7,8 +7,6 @@
 namespace spoke::ipam {
 namespace {
 
-using Effect = MaintenanceRemedy::Effect;
-
 std::string TimeText(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d%ET%H:%M:%SZ", time, absl::UTCTimeZone());
 }
@@ -35,9 +33,10 @@ MaintenanceFacts FactsOf(const node_api::Maintenance& maintenance) {
 }
 
 DesiredMaintenance DesiredOf(const std::optional<MaintenanceFacts>& facts,
-                             const kubernetes::Condition* present, const MaintenanceRemedy& remedy,
-                             absl::Time since, absl::Time now) {
+                             const kubernetes::Node& node, const Remedy& remedy,
+                             absl::Duration since) {
   if (!facts) return {.unknown = true};
+  const kubernetes::Condition* present = node.FindCondition(kMaintenanceCondition);
   DesiredMaintenance desired;
   const bool announced = !facts->reason.empty();
   // Most nodes never have any: they need no condition that says so.
@@ -48,11 +47,9 @@ DesiredMaintenance DesiredOf(const std::optional<MaintenanceFacts>& facts,
         .reason = announced ? facts->reason : "None",
         .message = announced ? facts->message : "No maintenance is announced for the machine."};
   }
-  if (facts->interrupts && remedy.effect != Effect::kNone) {
-    const bool evicts = remedy.effect == Effect::kNoExecute && now - since >= remedy.evict_after;
-    desired.taint = kubernetes::Taint{.key = std::string(kMaintenanceTaint),
-                                      .value = facts->reason,
-                                      .effect = evicts ? "NoExecute" : "NoSchedule"};
+  if (facts->interrupts) {
+    desired.taint = DueTaint({.key = kMaintenanceTaint, .value = facts->reason, .since = since},
+                             remedy, node.FindTaint(kMaintenanceTaint));
   }
   return desired;
 }

@@ -2,12 +2,12 @@
 // taint, an event. Pure.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "ipam-server/nodes/node_remedy.h"
 #include "lib/kubernetes/node_objects.h"
 #include "lib/node_api/maintenance.h"
 
@@ -15,16 +15,6 @@ namespace spoke::ipam {
 
 inline constexpr std::string_view kMaintenanceTaint = "spoke.internal/maintenance";
 inline constexpr std::string_view kMaintenanceCondition = "SpokeMaintenance";
-
-// What becomes of pods when a node's machine is to be interrupted.
-struct MaintenanceRemedy {
-  enum class Effect : uint8_t { kNone, kNoSchedule, kNoExecute };
-  Effect effect = Effect::kNoSchedule;
-  // With kNoExecute: for how long no new pod may come before those that are there have to go.
-  absl::Duration evict_after = absl::ZeroDuration();
-
-  bool operator==(const MaintenanceRemedy&) const = default;
-};
 
 // What is announced for a node, as far as Kubernetes is told of it.
 struct MaintenanceFacts {
@@ -48,10 +38,10 @@ struct DesiredMaintenance {
   bool operator==(const DesiredMaintenance&) const = default;
 };
 
-// `facts`: nullopt while the node's agent has not said. `since`: since when the node was to be
+// `facts`: nullopt while the node's agent has not said. `since`: for how long the node is to be
 // interrupted.
 DesiredMaintenance DesiredOf(const std::optional<MaintenanceFacts>& facts,
-                             const kubernetes::Condition* present, const MaintenanceRemedy& remedy,
-                             absl::Time since, absl::Time now);
+                             const kubernetes::Node& node, const Remedy& remedy,
+                             absl::Duration since);
 
 }  // namespace spoke::ipam

@@ -6,10 +6,9 @@
 namespace spoke::ipam {
 namespace {
 
-using kubernetes::Condition;
+using kubernetes::Node;
 using node_api::Maintenance;
 using node_api::MaintenanceKind;
-using Effect = MaintenanceRemedy::Effect;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
 
@@ -41,33 +40,33 @@ TEST(MaintenanceFacts, AMachineThatStandsStillKeepsItsPods) {
 const MaintenanceFacts kReboot{.reason = "Reboot", .message = "m", .interrupts = true};
 
 TEST(DesiredMaintenance, NobodyKnows) {
-  EXPECT_TRUE(DesiredOf(std::nullopt, nullptr, {}, kNow, kNow).unknown);
+  EXPECT_TRUE(DesiredOf(std::nullopt, Node(), {}, absl::ZeroDuration()).unknown);
 }
 
 TEST(DesiredMaintenance, ANodeThatNeverHadAnyNeedsNoCondition) {
-  EXPECT_EQ(DesiredOf(MaintenanceFacts(), nullptr, {}, kNow, kNow), DesiredMaintenance());
+  EXPECT_EQ(DesiredOf(MaintenanceFacts(), Node(), {}, absl::ZeroDuration()), DesiredMaintenance());
 }
 
 TEST(DesiredMaintenance, WhatWasAnnouncedIsTakenBack) {
-  const Condition present{.type = std::string(kMaintenanceCondition), .status = "True"};
-  const DesiredMaintenance desired = DesiredOf(MaintenanceFacts(), &present, {}, kNow, kNow);
+  Node node{.conditions = {{.type = std::string(kMaintenanceCondition), .status = "True"}}};
+  const DesiredMaintenance desired = DesiredOf(MaintenanceFacts(), node, {}, absl::ZeroDuration());
   ASSERT_TRUE(desired.condition);
   EXPECT_EQ(desired.condition->status, "False");
   EXPECT_EQ(desired.taint, std::nullopt);
-  EXPECT_EQ(DesiredOf(MaintenanceFacts(), &*desired.condition, {}, kNow, kNow).condition,
-            std::nullopt)
+  node.conditions = {*desired.condition};
+  EXPECT_EQ(DesiredOf(MaintenanceFacts(), node, {}, absl::ZeroDuration()).condition, std::nullopt)
       << "once is enough";
 }
 
 TEST(DesiredMaintenance, TheEffectIsTheOperators) {
-  const auto effect = [](const MaintenanceFacts& facts, const MaintenanceRemedy& remedy,
+  const auto effect = [](const MaintenanceFacts& facts, const Remedy& remedy,
                          absl::Duration after) {
-    const auto taint = DesiredOf(facts, nullptr, remedy, kNow, kNow + after).taint;
+    const auto taint = DesiredOf(facts, Node(), remedy, after).taint;
     return taint ? taint->value + ":" + taint->effect : "";
   };
   EXPECT_EQ(effect(kReboot, {}, absl::Hours(1)), "Reboot:NoSchedule");
-  EXPECT_EQ(effect(kReboot, {.effect = Effect::kNone}, absl::Hours(1)), "");
-  const MaintenanceRemedy evicts{.effect = Effect::kNoExecute, .evict_after = absl::Minutes(5)};
+  EXPECT_EQ(effect(kReboot, {.effect = TaintEffect::kNone}, absl::Hours(1)), "");
+  const Remedy evicts{.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(5)};
   EXPECT_EQ(effect(kReboot, evicts, absl::Seconds(299)), "Reboot:NoSchedule");
   EXPECT_EQ(effect(kReboot, evicts, absl::Seconds(300)), "Reboot:NoExecute");
   EXPECT_EQ(effect({.reason = "Freeze", .message = "m"}, evicts, absl::Hours(1)), "");

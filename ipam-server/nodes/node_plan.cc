@@ -18,27 +18,13 @@ bool IsOurs(const kubernetes::Taint& taint) {
          (taint.key == kNotReadyTaint && taint.value == kUnfit);
 }
 
-kubernetes::Taint TaintOf(std::string_view key) {
-  return {.key = std::string(key),
-          .value = key == kNotReadyTaint ? std::string(kUnfit) : std::string(),
-          .effect = "NoSchedule"};
-}
-
-// The change of taints that what is held calls for.
-void PlanTaints(const kubernetes::Node& node, const HeldFitness& held, bool known,
-                NodeWrite& write) {
-  const kubernetes::Taint* const taint = node.FindTaint(kNotReadyTaint);
-  const bool not_ready = taint != nullptr;
-  // It joins whatever its checks find besides; if that lasts, it gets a taint within the limits.
-  const bool joins = not_ready && !IsOurs(*taint) && !held.latest.ready && held.latest.may_join;
-  if (not_ready && (held.ready == true || joins)) write.remove.emplace_back(kNotReadyTaint);
-  // A node that no agent ever spoke for may be none of ours.
-  if (!not_ready && held.ready == false && known) write.add.push_back(TaintOf(kNotReadyTaint));
-  const bool no_addresses = node.FindTaint(kNoAddressesTaint) != nullptr;
-  if (no_addresses && held.exhausted == false) write.remove.emplace_back(kNoAddressesTaint);
-  if (!no_addresses && held.exhausted == true && held.ready == true) {
-    write.add.push_back(TaintOf(kNoAddressesTaint));
-  }
+// Has the node bear `due` in place of `present`, each of the same key and nullptr or nullopt for
+// none.
+void Replace(const kubernetes::Taint* present, const std::optional<kubernetes::Taint>& due,
+             NodeWrite& write) {
+  if (present != nullptr && due == *present) return;
+  if (present != nullptr) write.remove.push_back(present->key);
+  if (due) write.add.push_back(*due);
 }
 
 // Returns the facts with what the node's condition says of lost packets; nullopt: it says nothing.
@@ -66,13 +52,53 @@ uint64_t MostAtOnce(const WriteLimits& limits, size_t nodes) {
 
 uint64_t Left(uint64_t most, uint64_t used) { return most - std::min(most, used); }
 
+// How many nodes of each fault domain may get a taint.
+class DomainLimits {
+ public:
+  DomainLimits(const NodesSeen& seen, double share) {
+    std::map<std::string_view, Count> counts;
+    for (const auto& [name, node] : seen.nodes) {
+      const auto facts = seen.facts.find(name);
+      if (facts == seen.facts.end() || facts->second.domain.empty()) continue;
+      Count& count = counts[facts->second.domain];
+      ++count.nodes;
+      if (std::any_of(node.taints.begin(), node.taints.end(), IsOurs)) ++count.tainted;
+    }
+    for (const auto& [domain, count] : counts) {
+      const auto most = static_cast<uint64_t>(share * static_cast<double>(count.nodes));
+      left_[domain] = Left(std::max<uint64_t>(1, most), count.tainted);
+    }
+  }
+
+  // Takes one; false: there is none left. A node whose domain nobody knows has no such limit.
+  bool Take(std::string_view domain) {
+    const auto left = left_.find(domain);
+    if (left == left_.end()) return true;
+    if (left->second == 0) return false;
+    --left->second;
+    return true;
+  }
+
+ private:
+  struct Count {
+    uint64_t nodes = 0;
+    uint64_t tainted = 0;
+  };
+  std::map<std::string_view, uint64_t> left_;  // By domain, whose names the facts own.
+};
+
 }  // namespace
 
-NodePlanner::NodePlanner(const HoldTimes& times, const WriteLimits& limits,
-                         const MaintenanceRemedy& remedy)
+bool NodePlanner::Candidate::counts() const {
+  return !write.add.empty() &&
+         (!is_tainted || std::any_of(write.add.begin(), write.add.end(), [](const auto& taint) {
+           return taint.effect == NameOf(TaintEffect::kNoExecute);
+         }));
+}
+
+NodePlanner::NodePlanner(const HoldTimes& times, const WriteLimits& limits)
     : times_(times),
       limits_(limits),
-      remedy_(remedy),
       joins_(limits.joins_per_second, limits.joins_per_second),
       others_(limits.writes_per_second, std::max(2.0, limits.writes_per_second / 4)) {}
 
@@ -95,13 +121,46 @@ std::optional<NodePlanner::Candidate> NodePlanner::Want(const kubernetes::Node& 
   if (held.ready == false) ++plan.unfit;
   if (memory.writing > 0 || now < memory.not_before) return std::nullopt;
 
-  Candidate candidate{
-      .write = {.node = node.name}, .since = held.since, .joins = joining, .is_tainted = ours};
-  PlanTaints(node, held, facts != nullptr, candidate.write);
+  Candidate candidate{.write = {.node = node.name},
+                      .since = held.since,
+                      .joins = joining,
+                      .is_tainted = ours,
+                      .domain = facts == nullptr ? std::string() : facts->domain};
+  WantTaints(node, facts != nullptr, held, candidate.write, now);
   if (held.ready) WantReady(node, facts, held, memory, candidate, now);
   if (facts != nullptr) WantMaintenance(node, *facts, memory, candidate.write, now);
   if (candidate.write.requests() == 0) return std::nullopt;
   return candidate;
+}
+
+// The change of taints that what is held calls for. `known`: an agent has spoken for the node; one
+// that none ever spoke for may be none of ours.
+void NodePlanner::WantTaints(const kubernetes::Node& node, bool known, const HeldFitness& held,
+                             NodeWrite& write, absl::Time now) const {
+  const kubernetes::Taint* const not_ready = node.FindTaint(kNotReadyTaint);
+  if (not_ready != nullptr && !IsOurs(*not_ready)) {
+    // It joins whatever its checks find besides; if that lasts, it gets a taint within the limits.
+    const bool joins = !held.latest.ready && held.latest.may_join;
+    if (held.ready == true || joins) write.remove.emplace_back(kNotReadyTaint);
+  } else if (held.ready == true) {
+    Replace(not_ready, std::nullopt, write);
+  } else if (held.ready == false && known) {
+    Replace(not_ready,
+            DueTaint({.key = kNotReadyTaint,
+                      .value = kUnfit,
+                      .since = now - held.since - times_.unfit,
+                      .may_evict = held.latest.hurts_pods},
+                     remedies_.unfit, not_ready),
+            write);
+  }
+  const kubernetes::Taint* const no_addresses = node.FindTaint(kNoAddressesTaint);
+  if (held.exhausted == false) Replace(no_addresses, std::nullopt, write);
+  if (held.exhausted == true && (no_addresses != nullptr || held.ready == true)) {
+    Replace(no_addresses,
+            DueTaint({.key = kNoAddressesTaint, .value = {}, .may_evict = false},
+                     remedies_.no_addresses, no_addresses),
+            write);
+  }
 }
 
 // NOLINTNEXTLINE(readability-function-size): what is known of one node.
@@ -137,16 +196,11 @@ void NodePlanner::WantMaintenance(const kubernetes::Node& node, const FitnessFac
   if (interrupts) memory.interrupted_since = std::min(memory.interrupted_since, now);
   const kubernetes::Condition* present = node.FindCondition(kMaintenanceCondition);
   const DesiredMaintenance desired =
-      DesiredOf(facts.maintenance, present, remedy_, memory.interrupted_since, now);
+      DesiredOf(facts.maintenance, node, remedies_.maintenance, now - memory.interrupted_since);
   if (desired.unknown) return;
   const kubernetes::Taint* taint = node.FindTaint(kMaintenanceTaint);
   const bool calm = now - memory.maintenance_at >= times_.fit;
-  if (taint != nullptr && desired.taint != *taint && (desired.taint || calm)) {
-    write.remove.emplace_back(kMaintenanceTaint);
-  }
-  if (desired.taint && (taint == nullptr || *taint != *desired.taint)) {
-    write.add.push_back(*desired.taint);
-  }
+  if (desired.taint || calm) Replace(taint, desired.taint, write);
   if (!desired.condition || (present != nullptr && *present == *desired.condition)) return;
   const bool announces = desired.condition->status == "True";
   const bool is_worse = announces && (present == nullptr || present->status != "True" ||
@@ -159,6 +213,7 @@ void NodePlanner::WantMaintenance(const kubernetes::Node& node, const FitnessFac
 
 NodePlan NodePlanner::Plan(const NodesSeen& seen, absl::Time now) {
   NodePlan plan;
+  remedies_ = seen.remedies;
   std::erase_if(memory_, [&](const auto& entry) { return !seen.nodes.contains(entry.first); });
   std::vector<Candidate> candidates;
   for (const auto& [name, node] : seen.nodes) {
@@ -174,28 +229,41 @@ NodePlan NodePlanner::Plan(const NodesSeen& seen, absl::Time now) {
     }
     return plan;
   }
-  HoldBack(candidates, seen.nodes.size(), plan, now);
+  HoldBack(candidates, seen, plan, now);
   Emit(candidates, seen.room, plan, now);
   return plan;
 }
 
 // Takes the taints that would be too many out of the candidates; the longest unfit come first.
-void NodePlanner::HoldBack(std::vector<Candidate>& candidates, size_t nodes, NodePlan& plan,
-                           absl::Time now) {
+void NodePlanner::HoldBack(std::vector<Candidate>& candidates, const NodesSeen& seen,
+                           NodePlan& plan, absl::Time now) {
   while (!tainted_.empty() && now - tainted_.front() >= absl::Minutes(1)) tainted_.pop_front();
   std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
     return std::pair(a.since, a.write.node) < std::pair(b.since, b.write.node);
   });
+  if (std::none_of(candidates.begin(), candidates.end(),
+                   [](const Candidate& candidate) { return candidate.counts(); })) {
+    return;
+  }
+  const size_t nodes = seen.nodes.size();
   const uint64_t at_once = MostAtOnce(limits_, nodes);
-  uint64_t left =
-      std::min(Left(MostInAMinute(limits_, nodes), tainted_.size()), Left(at_once, plan.tainted));
+  uint64_t left_in_minute = Left(MostInAMinute(limits_, nodes), tainted_.size());
+  uint64_t left_at_once = Left(at_once, plan.tainted);
+  DomainLimits domains(seen, limits_.taints_share_of_domain);
   for (Candidate& candidate : candidates) {
-    if (candidate.write.add.empty() || candidate.is_tainted) continue;
-    if (left > 0) {
-      --left;
+    if (!candidate.counts()) continue;
+    const bool is_new = !candidate.is_tainted;
+    if (left_in_minute > 0 && (!is_new || (left_at_once > 0 && domains.Take(candidate.domain)))) {
+      --left_in_minute;
+      if (is_new) --left_at_once;
       continue;
     }
     ++plan.held_back;
+    // The taint whose place another would take stays.
+    std::erase_if(candidate.write.remove, [&](const std::string& key) {
+      return std::any_of(candidate.write.add.begin(), candidate.write.add.end(),
+                         [&](const kubernetes::Taint& taint) { return taint.key == key; });
+    });
     candidate.write.add.clear();
   }
   std::erase_if(candidates,
@@ -203,8 +271,9 @@ void NodePlanner::HoldBack(std::vector<Candidate>& candidates, size_t nodes, Nod
   if (plan.held_back == 0) return;
   plan.problem = fmt::format(
       "{} nodes are not fit for pods and get no taint: {} of {} nodes have one, and at most {} may "
-      "at once and {} in a minute",
-      plan.held_back, plan.tainted, nodes, at_once, MostInAMinute(limits_, nodes));
+      "at once, {} in a minute and {:.0f} % of a fault domain",
+      plan.held_back, plan.tainted, nodes, at_once, MostInAMinute(limits_, nodes),
+      100 * limits_.taints_share_of_domain);
 }
 
 // What lifts taints goes first, then what sets them, then conditions alone.
@@ -233,7 +302,7 @@ void NodePlanner::Emit(std::vector<Candidate>& candidates, size_t room, NodePlan
     for (const auto& [condition, status_changed] : candidate.write.conditions) {
       (condition.type == kReadyCondition ? memory.condition_at : memory.maintenance_at) = now;
     }
-    if (!candidate.write.add.empty() && !candidate.is_tainted) tainted_.push_back(now);
+    if (candidate.counts()) tainted_.push_back(now);
     plan.writes.push_back(std::move(candidate.write));
   }
 }

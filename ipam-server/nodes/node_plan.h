@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "ipam-server/nodes/fitness.h"
 #include "ipam-server/nodes/fitness_hold.h"
+#include "ipam-server/nodes/node_remedy.h"
 #include "ipam-server/nodes/write_pace.h"
 #include "lib/kubernetes/node_objects.h"
 #include "lib/kubernetes/node_requests.h"
@@ -37,6 +38,9 @@ struct WriteLimits {
   double taints_share_a_minute = 0.01;
   // Nodes that may have a taint of ours at once, that of joining not counted; one at the least.
   double taints_share = 0.05;
+  // The same of the nodes of one fault domain. A domain that is cut off as a whole is more likely
+  // cut off from us than broken.
+  double taints_share_of_domain = 0.5;
   // Writes for nodes that join, and all others.
   double joins_per_second = 300;
   double writes_per_second = 20;
@@ -77,13 +81,13 @@ struct NodesSeen {
   const std::map<std::string, FitnessFacts>& facts;      // By name.
   std::string frozen;  // Why nothing may be decided from these; empty: it may.
   size_t room = 0;     // Requests that can be begun.
+  NodeRemedies remedies = {};
 };
 
 // Not thread-safe; the loop that writes owns it. Memory: some hundred bytes a node.
 class NodePlanner {
  public:
-  NodePlanner(const HoldTimes& times, const WriteLimits& limits,
-              const MaintenanceRemedy& remedy = {});
+  NodePlanner(const HoldTimes& times, const WriteLimits& limits);
 
   // Returns what to write at `now`. A node with a write that has not ended is left alone.
   NodePlan Plan(const NodesSeen& seen, absl::Time now);
@@ -108,20 +112,28 @@ class NodePlanner {
     absl::Time since;
     bool joins = false;
     bool is_tainted = false;  // It has a taint of ours, and is among those that may.
+    std::string domain = {};
+
+    // Whether it takes one of the places of a minute: it gets its first taint of ours, or its pods
+    // have to go.
+    bool counts() const;
   };
 
   std::optional<Candidate> Want(const kubernetes::Node& node, const FitnessFacts* facts,
                                 NodePlan& plan, absl::Time now);
+  void WantTaints(const kubernetes::Node& node, bool known, const HeldFitness& held,
+                  NodeWrite& write, absl::Time now) const;
   void WantReady(const kubernetes::Node& node, const FitnessFacts* facts, const HeldFitness& held,
                  Memory& memory, Candidate& candidate, absl::Time now);
   void WantMaintenance(const kubernetes::Node& node, const FitnessFacts& facts, Memory& memory,
                        NodeWrite& write, absl::Time now);
-  void HoldBack(std::vector<Candidate>& candidates, size_t nodes, NodePlan& plan, absl::Time now);
+  void HoldBack(std::vector<Candidate>& candidates, const NodesSeen& seen, NodePlan& plan,
+                absl::Time now);
   void Emit(std::vector<Candidate>& candidates, size_t room, NodePlan& plan, absl::Time now);
 
   const HoldTimes times_;
   const WriteLimits limits_;
-  const MaintenanceRemedy remedy_;
+  NodeRemedies remedies_;                 // As the last plan was asked for.
   std::map<std::string, Memory> memory_;  // By name, of nodes that are there.
   std::deque<absl::Time> tainted_;        // When nodes got a taint, within a minute.
   WritePace joins_;

@@ -40,7 +40,7 @@ class NodePlanTest : public testing::Test {
 
   NodePlan Turn(absl::Duration after, size_t room = kRoom) {
     now_ += after;
-    NodePlan plan = planner_->Plan({nodes_, facts_, frozen_, room}, now_);
+    NodePlan plan = planner_->Plan({nodes_, facts_, frozen_, room, remedies_}, now_);
     for (const NodeWrite& write : plan.writes) Apply(write);
     return plan;
   }
@@ -80,6 +80,12 @@ class NodePlanTest : public testing::Test {
     return condition == nullptr ? "" : condition->status + " " + condition->reason;
   }
 
+  // The effect of the taint of a node that is unfit; empty: it has none.
+  std::string EffectOf(const std::string& name) const {
+    const Taint* taint = nodes_.at(name).FindTaint(kNotReadyTaint);
+    return taint == nullptr ? "" : taint->effect;
+  }
+
   // The condition and the taint of a node's maintenance.
   std::string MaintenanceOf(const std::string& name) const {
     const Condition* condition = nodes_.at(name).FindCondition(kMaintenanceCondition);
@@ -96,6 +102,7 @@ class NodePlanTest : public testing::Test {
   std::map<std::string, Node> nodes_;
   std::map<std::string, FitnessFacts> facts_;
   std::string frozen_;
+  NodeRemedies remedies_;
   std::map<std::string, size_t> requests_;
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
 };
@@ -291,9 +298,7 @@ TEST_F(NodePlanTest, MaintenanceOfAllAtOnceEmptiesNoCluster) {
 }
 
 TEST_F(NodePlanTest, PodsHaveToGoWhenTheOperatorWantsIt) {
-  planner_.emplace(times_, limits_,
-                   MaintenanceRemedy{.effect = MaintenanceRemedy::Effect::kNoExecute,
-                                     .evict_after = absl::Minutes(2)});
+  remedies_.maintenance = {.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(2)};
   AddNodes(20, {}, Announced(kNoMaintenance));
   Turns(60);
   facts_["node-3"] = Announced(kReboot);
@@ -304,6 +309,99 @@ TEST_F(NodePlanTest, PodsHaveToGoWhenTheOperatorWantsIt) {
   Turns(20);
   EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoExecute") << "it has its place already";
   EXPECT_EQ(MaintenanceOf("node-4"), "True Reboot ");
+}
+
+// A server that becomes the leader while pods have to go lets none of them off.
+TEST_F(NodePlanTest, PodsThatHaveToGoHaveToGoUnderTheNextLeader) {
+  remedies_.maintenance = {.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(2)};
+  AddNodes(20, {}, Announced(kNoMaintenance));
+  Turns(60);
+  facts_["node-3"] = Announced(kReboot);
+  Turns(130);
+  ASSERT_EQ(MaintenanceOf("node-3"), "True Reboot NoExecute");
+  requests_.clear();
+  planner_.emplace(times_, limits_);
+  Turns(60);
+  EXPECT_EQ(MaintenanceOf("node-3"), "True Reboot NoExecute");
+  EXPECT_EQ(requests_["node-3"], 0U);
+}
+
+TEST_F(NodePlanTest, PodsLeaveANodeThatHurtsThemWhereTheOperatorWantsIt) {
+  remedies_.unfit = {.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(10)};
+  FitnessFacts loses = kFit;
+  loses.loses = "18 of 90 were lost";
+  AddNodes(60, {}, kFit);
+  Turns(60);
+  facts_["node-3"] = loses;
+  facts_["node-4"] = kAway;
+  Turns(310);
+  EXPECT_EQ(EffectOf("node-3"), "NoSchedule");
+  EXPECT_EQ(EffectOf("node-4"), "NoSchedule");
+  Turns(580);
+  EXPECT_EQ(EffectOf("node-3"), "NoSchedule");
+  Turns(20);
+  EXPECT_EQ(EffectOf("node-3"), "NoExecute");
+  EXPECT_EQ(EffectOf("node-4"), "NoSchedule") << "pods' traffic does not pass an agent";
+  EXPECT_EQ(ReasonOf("node-3"), "False PacketsLost");
+
+  facts_["node-3"] = kAway;
+  Turns(100);
+  EXPECT_EQ(EffectOf("node-3"), "NoExecute") << "nobody says that it is well";
+  facts_["node-3"] = kFit;
+  Turns(40);
+  EXPECT_EQ(EffectOf("node-3"), "");
+}
+
+TEST_F(NodePlanTest, AnOperatorCanHaveNodesBeToldOfAlone) {
+  remedies_.unfit.effect = TaintEffect::kNone;
+  remedies_.no_addresses.effect = TaintEffect::kNone;
+  AddNodes(60, {}, kFit);
+  Turns(60);
+  facts_["node-3"] = kAway;
+  facts_["node-4"] = kFull;
+  Turns(400);
+  EXPECT_EQ(Tainted(kNotReadyTaint) + Tainted(kNoAddressesTaint), 0U);
+  EXPECT_EQ(ReasonOf("node-3"), "False AgentAway");
+  EXPECT_EQ(ReasonOf("node-4"), "True AddressesExhausted");
+
+  remedies_ = {};
+  Turns(10);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 1U);
+  remedies_.unfit.effect = TaintEffect::kNone;
+  Turns(10);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 0U) << "the policy holds for taints that are there";
+}
+
+TEST_F(NodePlanTest, PodsOfFewNodesHaveToGoInAMinute) {
+  remedies_.unfit = {.effect = TaintEffect::kNoExecute, .evict_after = absl::Minutes(10)};
+  planner_.emplace(times_, WriteLimits{.taints_floor = 2, .taints_share_a_minute = 0});
+  FitnessFacts loses = kFit;
+  loses.loses = "18 of 90 were lost";
+  AddNodes(100, {}, kFit);
+  Turns(60);
+  for (const char* name : {"node-1", "node-2", "node-3", "node-4"}) facts_[name] = loses;
+  Turns(310 + 595);
+  const auto evicting = [&] {
+    size_t count = 0;
+    for (const auto& [name, node] : nodes_) count += EffectOf(name) == "NoExecute" ? 1U : 0U;
+    return count;
+  };
+  EXPECT_EQ(evicting(), 2U);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 4U) << "a taint whose change has to wait stays";
+  Turns(60);
+  EXPECT_EQ(evicting(), 4U);
+}
+
+TEST_F(NodePlanTest, HalfOfAFaultDomainStaysWhatever) {
+  AddNodes(400, {}, kFit);
+  for (int i = 0; i < 6; ++i) facts_["node-" + std::to_string(i)].domain = "rack-1";
+  for (int i = 6; i < 400; ++i) facts_["node-" + std::to_string(i)].domain = "rack-2";
+  Turns(60);
+  for (int i = 0; i < 7; ++i) facts_["node-" + std::to_string(i)].connected = false;
+  Turns(400);
+  EXPECT_EQ(Tainted(kNotReadyTaint), 4U) << "three of six, and the one of another rack";
+  EXPECT_EQ(EffectOf("node-6"), "NoSchedule");
+  EXPECT_THAT(Turn(absl::Seconds(1)).problem, HasSubstr("50 % of a fault domain"));
 }
 
 TEST_F(NodePlanTest, AWarningIsToldInOneWriteAndIsNoTaint) {

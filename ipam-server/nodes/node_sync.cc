@@ -73,7 +73,8 @@ void NodeSync::PlanAndWrite(absl::Time now) {
   plan_ = planner_.Plan({.nodes = mirror.nodes(),
                          .facts = facts_->nodes,
                          .frozen = facts_->frozen,
-                         .room = edges_.client.room()},
+                         .room = edges_.client.room(),
+                         .remedies = facts_->remedies},
                         now);
   for (const NodeWrite& write : std::exchange(plan_.writes, {})) Write(write, now);
   if (plan_.waiting > 0 && facts_->frozen.empty()) next_plan_ = now + kPlanPeriod;
@@ -82,9 +83,14 @@ void NodeSync::PlanAndWrite(absl::Time now) {
 void NodeSync::Write(const NodeWrite& write, absl::Time now) {
   const kubernetes::Node& node = edges_.client.mirror().nodes().at(write.node);
   for (const kubernetes::Taint& taint : write.add) {
-    edges_.log.Info("node_tainted", {{"node", write.node}, {"taint", taint.key}});
+    edges_.log.Info("node_tainted",
+                    {{"node", write.node}, {"taint", taint.key}, {"effect", taint.effect}});
   }
   for (const std::string& taint : write.remove) {
+    if (std::any_of(write.add.begin(), write.add.end(),
+                    [&](const kubernetes::Taint& added) { return added.key == taint; })) {
+      continue;  // Another takes its place.
+    }
     edges_.log.Info("node_taint_lifted", {{"node", write.node}, {"taint", taint}});
   }
   http::Request taints;

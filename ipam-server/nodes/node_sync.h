@@ -24,7 +24,6 @@ class NodeSync {
   struct Settings {
     HoldTimes times;
     WriteLimits limits;
-    MaintenanceRemedy remedy;
     absl::Duration period = absl::Seconds(5);  // Of reading what the fleet knows.
   };
   struct Edges {
@@ -39,9 +38,7 @@ class NodeSync {
 
   // Borrows the edges.
   NodeSync(const Settings& settings, Edges edges)
-      : settings_(settings),
-        edges_(std::move(edges)),
-        planner_(settings.times, settings.limits, settings.remedy) {}
+      : settings_(settings), edges_(std::move(edges)), planner_(settings.times, settings.limits) {}
 
   // Moves everything on, for `wait` at the longest. For one thread.
   void RunOnce(absl::Duration wait);

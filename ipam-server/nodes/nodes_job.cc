@@ -29,7 +29,8 @@ NodesJob::NodesJob(const kubernetes::ClusterAccess& access, const NodeSync::Sett
           {.client = client_,
            .read_facts =
                [&loop = edges.loop, &board = edges.reachability, &clock = edges.clock] {
-                 absl::StatusOr<FleetFacts> facts = ReadFleetFacts(loop, kLoopPatience);
+                 absl::StatusOr<FleetFacts> facts =
+                     ReadFleetFacts(loop, board.settings().group_label, kLoopPatience);
                  if (facts.ok()) {
                    AddSuspicions(board.Get().get(), board.settings(), clock.Now(), *facts);
                  }

@@ -14,7 +14,7 @@ TEST(ExamplePolicies, AreAcceptedTogetherAndShowTheDefaults) {
   std::vector<PolicyFileText> files;
   for (const char* name :
        {"pools.yaml", "cluster-network.yaml", "teams.yaml", "destination-groups.yaml",
-        "egress.yaml", "bandwidth-limits.yaml", "bandwidth-budgets.yaml"}) {
+        "egress.yaml", "bandwidth-limits.yaml", "bandwidth-budgets.yaml", "node-remedies.yaml"}) {
     auto text = os::ReadFile(std::string(SPOKE_SOURCE_DIR "/conf/policies/") + name);
     ASSERT_TRUE(text.ok()) << text.status();
     files.push_back({name, *std::move(text)});
@@ -28,7 +28,7 @@ TEST(ExamplePolicies, AreAcceptedTogetherAndShowTheDefaults) {
   const auto plan =
       PlanApply({}, ParsePolicyFiles(files), world, absl::FromUnixMillis(1'700'000'000'000));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(plan->changes.size(), 17U);
+  EXPECT_EQ(plan->changes.size(), 18U);
   const PoolSpec* shared = PoolOf(*plan->next.Find({"Pool", "shared"}));
   ASSERT_NE(shared, nullptr);
   EXPECT_EQ(shared->reserve_first, PoolSpec().reserve_first);

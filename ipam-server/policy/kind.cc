@@ -16,6 +16,7 @@ std::shared_ptr<const Spec> ReadDestinationGroup(const config::ConfigMap& spec,
                                                  const std::string& name);
 std::shared_ptr<const Spec> ReadEgressPolicy(const config::ConfigMap& spec,
                                              const std::string& name);
+std::shared_ptr<const Spec> ReadNodeRemedy(const config::ConfigMap& spec, const std::string& name);
 std::shared_ptr<const Spec> ReadPool(const config::ConfigMap& spec, const std::string& name);
 std::shared_ptr<const Spec> ReadTeam(const config::ConfigMap& spec, const std::string& name);
 
@@ -27,6 +28,7 @@ constexpr std::array kKinds = {
     Kind{"ClusterNetwork", ReadClusterNetwork},
     Kind{"DestinationGroup", ReadDestinationGroup},
     Kind{"EgressPolicy", ReadEgressPolicy},
+    Kind{"NodeRemedy", ReadNodeRemedy},
     Kind{"Pool", ReadPool},
     Kind{"Team", ReadTeam},
 };

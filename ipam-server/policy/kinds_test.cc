@@ -135,7 +135,7 @@ TEST(Kinds, AreInOrderAndFound) {
   EXPECT_EQ(FindKind("pool"), nullptr);
   EXPECT_EQ(KnownKinds(),
             "BandwidthBudget, BandwidthLimit, ClusterNetwork, DestinationGroup, EgressPolicy, "
-            "Pool, Team");
+            "NodeRemedy, Pool, Team");
 }
 
 TEST(Pool, ReadsEveryField) {

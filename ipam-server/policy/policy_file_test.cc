@@ -47,7 +47,7 @@ TEST(ParsePolicyFiles, SaysWhatTheFrameOfAnObjectLacks) {
   EXPECT_EQ(ProblemsOf(File("a: 1\n")),
             "f:1: apiVersion: is missing: write spoke/v1\n"
             "f:1: kind: is missing: write one of BandwidthBudget, BandwidthLimit, "
-            "ClusterNetwork, DestinationGroup, EgressPolicy, "
+            "ClusterNetwork, DestinationGroup, EgressPolicy, NodeRemedy, "
             "Pool, Team\n"
             "f:1: metadata: is required but missing\n"
             "f:1: a: unknown key; known here: apiVersion, kind, metadata, spec");
@@ -56,7 +56,7 @@ TEST(ParsePolicyFiles, SaysWhatTheFrameOfAnObjectLacks) {
       "f:1: apiVersion: must be spoke/v1, the only one this server knows, not \"v1\"\n"
       "f:2: kind: \"Pod\" is no kind this server knows: those are BandwidthBudget, BandwidthLimit, "
       "ClusterNetwork, "
-      "DestinationGroup, EgressPolicy, Pool, Team\n"
+      "DestinationGroup, EgressPolicy, NodeRemedy, Pool, Team\n"
       "f:3: metadata.name: must be 1 to 63 of a-z, 0-9 and '-', with no '-' at either end, "
       "not \"A\"\n"
       "f:3: metadata.uid: unknown key; known here: name");

@@ -28,6 +28,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          compiler and arm64 packages, and builds half an hour the first time
   dashboard  the page of spokectl dashboard in a real browser, with 7,500 simulated nodes; installs Debian's Chromium
          (120 MB) the first time. Only when asked for: not part of all
+  jobs   a parallel job of 20 pods on reserved addresses, with Debian's Open MPI over SSH; needs root. Only when asked
+         for: it installs both, without starting a service
   threads  tests of what runs on several threads, under the thread sanitizer; not in `all`
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
@@ -139,6 +141,7 @@ main() {
   # Debian's programs first: a version manager's stand-in for Python takes ten times as long to start.
   export PATH=/usr/bin:/bin:$PATH
   if [[ $group == dashboard ]]; then scripts/setup.sh --also chromium; fi
+  if [[ $group == jobs ]]; then scripts/setup.sh --also openmpi-bin libopenmpi-dev openssh-server openssh-client; fi
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
@@ -149,12 +152,12 @@ main() {
   if [[ $group == arm64 ]]; then exec_arm64 "${arguments[@]}" "$@"; fi
   # Some tests are of what users get, as GCC makes it.
   case $group in
-    all | e2e) scripts/build.sh release released ;;
+    all | e2e | jobs) scripts/build.sh release released ;;
     netns | conformance) scripts/build.sh release spoke ;;
   esac
   scripts/build.sh dev
   if [[ -t 1 ]]; then arguments+=(--progress); fi
-  if [[ $group == all ]]; then arguments+=(-LE '^(packages|chaos|dashboard|alerts)$'); else arguments+=(-L "^$group\$"); fi
+  if [[ $group == all ]]; then arguments+=(-LE '^(packages|chaos|dashboard|alerts|jobs)$'); else arguments+=(-L "^$group\$"); fi
   require_lock_of_e2e
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1

@@ -56,16 +56,21 @@ CONFIG
 # lab_containerd_up NODE: starts containerd on NODE, with the pause and test images in it. Called
 # again after it was killed, it starts it again.
 lab_containerd_up() {
-  local node=$1 log image
+  local node=$1 log
   log=$(lab_node_log "$node" containerd)
   _lab_images_make || return 1
   _lab_containerd_config | lab_node_write "$node" /etc/containerd/config.toml || return 1
   lab_node_spawn "$node" containerd containerd --config /etc/containerd/config.toml || return 1
   lab_wait 30 "containerd on $node to answer" "$log" lab_node_exec "$node" ctr version || return 1
-  for image in pause test; do
-    lab_node_exec "$node" ctr -n k8s.io images import "$LAB_DIR/images/$image.tar" >>"$log" 2>&1 ||
-      { lab_error "containerd on $node takes no image" && _lab_show_log "$log" 30 && return 1; }
-  done
+  lab_image_import "$node" "$LAB_DIR/images/pause.tar" && lab_image_import "$node" "$LAB_DIR/images/test.tar"
+}
+
+# lab_image_import NODE ARCHIVE: gives NODE's containerd an image.
+lab_image_import() {
+  local log
+  log=$(lab_node_log "$1" containerd)
+  lab_node_exec "$1" ctr -n k8s.io images import "$2" >>"$log" 2>&1 ||
+    { lab_error "containerd on $1 takes no image $2" && _lab_show_log "$log" 30 && return 1; }
 }
 
 # lab_cri NODE ARGUMENTS...: spoke-cri on NODE's containerd.

@@ -2,11 +2,13 @@
 """Writes a container image made of busybox and programs of this machine, without any container tool
 or network.
 
-usage: make_image.py OUT.tar REFERENCE [PROGRAM...]
+usage: make_image.py OUT.tar REFERENCE [PROGRAM | --package PACKAGE | --file PATH=FILE]...
 
 OUT.tar is an OCI image layout with one layer, for `ctr images import`. It runs /pause when it is
 given no command, so it serves as a sandbox image too. Each PROGRAM is a path; it is in the image's
-/bin, with the libraries that it is started with. The same programs give the same bytes.
+/bin, with the libraries that it is started with. Each PACKAGE is an installed package of Debian's; its
+files are where they are on this machine, without documents and services, and with the libraries of its
+programs and modules, which alone take no package. Each FILE is at PATH, with its mode. The same programs give the same bytes.
 """
 
 import io
@@ -29,8 +31,12 @@ trap 'exit 0' TERM INT
 while :; do sleep 1000000 & wait $!; done
 """
 
+# What packages have for people and for the machine's own start.
+LEFT_OUT = ("/usr/share/doc/", "/usr/share/man/", "/usr/share/locale/", "/usr/share/lintian/", "/usr/share/bug/",
+            "/lib/systemd/", "/usr/lib/systemd/", "/etc/init.d/", "/etc/pam.d/", "/etc/default/")
+
 FILES = {
-    "etc/passwd": b"root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
+    "etc/passwd": b"root:x:0:0:root:/:/bin/sh\nsshd:x:100:65534:sshd:/run/sshd:/bin/false\nnobody:x:65534:65534:nobody:/:/bin/false\n",
     "etc/group": b"root:x:0:\nnobody:x:65534:\n",
     # A static glibc loads name service modules at run time, and crashes where there are none.
     "etc/nsswitch.conf": b"passwd: files\ngroup: files\nhosts: files dns\n",
@@ -48,20 +54,61 @@ def read_busybox():
 
 
 def add_programs(layer, programs):
+    """Returns those that need libraries."""
     for program in programs:
         with open(program, "rb") as file:
             add(layer, "bin/" + os.path.basename(program), file.read(), mode=0o755)
-    needed = [program for program in programs if not is_static(program)]
+    return [program for program in programs if not is_static(program)]
+
+
+def files_of(package):
+    """The paths of an installed package's files and links that a container may have a use for."""
+    done = subprocess.run(["dpkg-query", "--listfiles", package], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(f"there is no package {package} on this machine: scripts/setup.sh --also {package}")
+    # /lib is a link too, but of the machine's.
+    return [path for path in done.stdout.splitlines() if path.count("/") > 1
+            and not path.startswith(LEFT_OUT) and (os.path.islink(path) or os.path.isfile(path))]
+
+
+def add_packages(layer, packages):
+    """Returns the programs and modules among the packages' files."""
+    needed = []
+    for path in sorted({path for package in packages for path in files_of(package)}):
+        top, rest = path.lstrip("/").split("/", 1)
+        inside = os.path.join(LINKS.get(top, top), rest)
+        if os.path.islink(path):
+            add(layer, inside, type=tarfile.SYMTYPE, linkname=os.readlink(path), mode=0o777)
+            continue
+        with open(path, "rb") as file:
+            data = file.read()
+        add(layer, inside, data, mode=os.stat(path).st_mode & 0o755)
+        if data.startswith(b"\x7fELF"):
+            needed.append(path)
+    return needed
+
+
+def add_files(layer, files):
+    for word in files:
+        inside, _, path = word.partition("=")
+        with open(path, "rb") as file:
+            add(layer, inside.lstrip("/"), file.read(), mode=os.stat(path).st_mode & 0o777)
+
+
+def add_libraries(layer, needed):
     if not needed:
         return
     for name in ("lib", "lib64"):
         add(layer, name, type=tarfile.SYMTYPE, linkname=LINKS[name], mode=0o777)
+    there = set(layer.getnames())
     for inside, library in sorted(libraries(needed).items()):
+        if inside in there:
+            continue
         with open(library, "rb") as file:
             add(layer, inside, file.read(), mode=0o755)
 
 
-def make_layer(programs):
+def make_layer(programs, packages, files):
     busybox, applets = read_busybox()
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as layer:
@@ -74,18 +121,31 @@ def make_layer(programs):
         add(layer, "pause", PAUSE, mode=0o755)
         for name, data in sorted(FILES.items()):
             add(layer, name, data)
-        add_programs(layer, programs)
+        add_files(layer, files)
+        add_libraries(layer, add_programs(layer, programs) + add_packages(layer, packages))
     return buffer.getvalue()
+
+
+def parse_words(words):
+    """Programs, packages and files."""
+    lists = {"": [], "--package": [], "--file": []}
+    words = iter(words)
+    for word in words:
+        if word in lists:
+            lists[word].append(next(words, ""))
+        else:
+            lists[""].append(word)
+    return lists.values()
 
 
 def main():
     if len(sys.argv) < 3:
         print(__doc__, file=sys.stderr)
         sys.exit(2)
-    out, reference, *programs = sys.argv[1:]
-    config = {"Env": ["PATH=/bin"], "Entrypoint": ["/pause"], "WorkingDir": "/"}
+    out, reference, *words = sys.argv[1:]
+    config = {"Env": ["PATH=/bin:/usr/bin:/usr/sbin"], "Entrypoint": ["/pause"], "WorkingDir": "/"}
     try:
-        write_image(out, reference, make_layer(programs), {"config": config})
+        write_image(out, reference, make_layer(*parse_words(words)), {"config": config})
     except (Failure, OSError) as failure:
         sys.exit(f"make_image.py: {failure}")
 

@@ -2,17 +2,20 @@
 # Pods on the lab's nodes, by name, and what goes over the wire between them. Part of lab.sh.
 
 readonly LAB_POD_NAMESPACE=demo
+# What a test may set before lab_pod_run.
+LAB_POD_IMAGE=$LAB_TEST_IMAGE
+LAB_POD_COMMAND=(sleep 1000000)
 
 _lab_pod_file() { printf '%s/pods/%s/%s' "$LAB_DIR" "$1" "$2"; }
 
-# lab_pod_run NODE POD: a sandbox through CRI and a container that sleeps in it.
+# lab_pod_run NODE POD: a sandbox through CRI and a container in it, which sleeps unless a test wants something else.
 lab_pod_run() {
   local node=$1 pod=$2 sandbox container address file
   file=$(_lab_pod_file "$node" "$pod")
   mkdir -p "$(dirname "$file")"
   sandbox=$(lab_cri "$node" run "$pod" --namespace "$LAB_POD_NAMESPACE") || return 1
   printf '%s\n' "$sandbox" >"$file.sandbox"
-  container=$(lab_cri "$node" start "$sandbox" "$LAB_TEST_IMAGE" -- sleep 1000000) || return 1
+  container=$(lab_cri "$node" start "$sandbox" "$LAB_POD_IMAGE" -- "${LAB_POD_COMMAND[@]}") || return 1
   printf '%s\n' "$container" >"$file.container"
   address=$(lab_cri "$node" ip "$sandbox") || return 1
   printf '%s\n' "$address" >"$file.address"

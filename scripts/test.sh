@@ -28,8 +28,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          compiler and arm64 packages, and builds half an hour the first time
   dashboard  the page of spokectl dashboard in a real browser, with 7,500 simulated nodes; installs Debian's Chromium
          (120 MB) the first time. Only when asked for: not part of all
-  jobs   a parallel job of 20 pods on reserved addresses, with Debian's Open MPI over SSH; needs root. Only when asked
-         for: it installs both, without starting a service
+  jobs   a parallel job of 20 pods on reserved addresses, with Debian's Open MPI over SSH; cluster DNS by Debian's
+         dnsmasq; needs root. Only when asked for: it installs these, without starting a service
   threads  tests of what runs on several threads, under the thread sanitizer; not in `all`
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
@@ -141,7 +141,9 @@ main() {
   # Debian's programs first: a version manager's stand-in for Python takes ten times as long to start.
   export PATH=/usr/bin:/bin:$PATH
   if [[ $group == dashboard ]]; then scripts/setup.sh --also chromium; fi
-  if [[ $group == jobs ]]; then scripts/setup.sh --also openmpi-bin libopenmpi-dev openssh-server openssh-client; fi
+  if [[ $group == jobs ]]; then
+    scripts/setup.sh --also openmpi-bin libopenmpi-dev openssh-server openssh-client dnsmasq-base bind9-dnsutils
+  fi
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi

@@ -402,13 +402,23 @@ bool HasItsInstance(const Ledger& ledger, const NodeRecord& record) {
   return there == nullptr || there == &record;
 }
 
+bool HasAddresses(const NodeRecord& record) {
+  return record.mode != NodeMode::kRetired &&
+         (!record.configurations.empty() || !record.wanted.empty());
+}
+
 std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger) {
   std::vector<NodeKey> nodes;
   for (const auto& [key, record] : ledger.nodes()) {
-    if (record.mode == NodeMode::kRetired) continue;
-    if (!record.configurations.empty() || !record.wanted.empty()) nodes.push_back(key);
+    if (HasAddresses(record)) nodes.push_back(key);
   }
   return nodes;
+}
+
+uint64_t CountNodesWithAddresses(const Ledger& ledger) {
+  return static_cast<uint64_t>(
+      std::count_if(ledger.nodes().begin(), ledger.nodes().end(),
+                    [](const auto& node) { return HasAddresses(node.second); }));
 }
 
 AddressCounts CountAddresses(const Ledger& ledger) {

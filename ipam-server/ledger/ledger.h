@@ -129,8 +129,12 @@ const NodeRecord* HolderOf(const Ledger& ledger, const ip::Address& address);
 // Returns whether the NIC of its instance is that of `record`: no other machine is in its place.
 // Nothing may be changed there otherwise.
 bool HasItsInstance(const Ledger& ledger, const NodeRecord& record);
-// Returns the nodes that have addresses and that no other VM has replaced.
+// Returns whether the node has addresses, and no other VM has replaced it.
+bool HasAddresses(const NodeRecord& record);
+// Returns the nodes of which that is so.
 std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger);
+// Returns how many they are.
+uint64_t CountNodesWithAddresses(const Ledger& ledger);
 // Counts addresses over all nodes and pools.
 AddressCounts CountAddresses(const Ledger& ledger);
 

@@ -70,12 +70,38 @@ void Recovery::Recover(std::string reason, uint64_t nodes, absl::Time now) {
   state_.cause->nodes = std::max(state_.cause->nodes, nodes);
 }
 
+bool Recovery::HasSpoken(const NodeKey& node) const { return spoken_.contains(node); }
+uint64_t Recovery::Expected() const { return state_.cause ? state_.cause->nodes : 0; }
+
 uint64_t Recovery::Silent(const std::vector<NodeKey>& known) const {
   const auto silent = static_cast<uint64_t>(std::count_if(
-      known.begin(), known.end(), [&](const NodeKey& node) { return !spoken_.contains(node); }));
-  const uint64_t expected = state_.cause ? state_.cause->nodes : 0;
+      known.begin(), known.end(), [&](const NodeKey& node) { return !HasSpoken(node); }));
   const uint64_t there = spoken_.size() + silent;
-  return silent + (expected > there ? expected - there : 0);
+  return silent + (Expected() > there ? Expected() - there : 0);
+}
+
+bool Recovery::IsEarly(absl::Time now) const {
+  switch (phase_) {
+    case Phase::kOpen:
+      return true;
+    case Phase::kProving:
+      return now < proven_at_ - (kProvingTime - kLeastProvingTime);
+    case Phase::kRecovering:
+      return spoken_.empty() || spoken_.size() < Expected();
+  }
+  return false;
+}
+
+bool Recovery::WaitsFor(const NodeKey& node, absl::Time now) const {
+  switch (phase_) {
+    case Phase::kOpen:
+      return false;
+    case Phase::kProving:
+      return now < proven_at_ && !HasSpoken(node);
+    case Phase::kRecovering:
+      return !HasSpoken(node);
+  }
+  return false;
 }
 
 bool Recovery::MayOpen(const std::vector<NodeKey>& known, absl::Time now) const {
@@ -84,10 +110,9 @@ bool Recovery::MayOpen(const std::vector<NodeKey>& known, absl::Time now) const 
       return false;
     case Phase::kProving:
       // Where nobody is known, nobody's silence means anything.
-      return now >= proven_at_ || (now >= proven_at_ - (kProvingTime - kLeastProvingTime) &&
-                                   !known.empty() && Silent(known) == 0);
+      return now >= proven_at_ || (!IsEarly(now) && !known.empty() && Silent(known) == 0);
     case Phase::kRecovering:
-      return !spoken_.empty() && Silent(known) == 0;
+      return !IsEarly(now) && Silent(known) == 0;
   }
   return false;
 }

@@ -103,6 +103,10 @@ class Recovery {
 
   // Whether nothing is in the way any more. `known`: the nodes that have addresses in the store.
   bool MayOpen(const std::vector<NodeKey>& known, absl::Time now) const;
+  // Whether it may not open yet, whoever is known: a look at nodes is of no use before.
+  bool IsEarly(absl::Time now) const;
+  // Whether it may not open as long as `node` has addresses: nor need others be looked at.
+  bool WaitsFor(const NodeKey& node, absl::Time now) const;
   // How many of `known`, and of those that must be there beyond them, have not spoken.
   uint64_t Silent(const std::vector<NodeKey>& known) const;
   // Ends proving or recovery.
@@ -131,6 +135,8 @@ class Recovery {
 
  private:
   void Recover(std::string reason, uint64_t nodes, absl::Time now);
+  bool HasSpoken(const NodeKey& node) const;
+  uint64_t Expected() const;  // How many nodes there must be, at least.
 
   RecoveryState state_;
   Phase phase_ = Phase::kOpen;

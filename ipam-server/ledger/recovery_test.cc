@@ -125,6 +125,33 @@ TEST(Recovery, WhoSpokeWhileItWasProvedHasToSayAllOnceItRecovers) {
   EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
 }
 
+// A server with thousands of nodes asks in each turn: mostly it need not look at them all.
+TEST(Recovery, ALookAtTimeOrAtOneNodeSaysThatItStaysShut) {
+  Recovery proving = AtEpoch(10);
+  EXPECT_FALSE(proving.WaitsFor(kNode1, kNow)) << "it is open";
+  proving.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  EXPECT_TRUE(proving.IsEarly(kNow + absl::Seconds(14)));
+  EXPECT_FALSE(proving.IsEarly(kNow + absl::Seconds(15)));
+  EXPECT_TRUE(proving.WaitsFor(kNode1, kNow + absl::Seconds(59)));
+  EXPECT_FALSE(proving.WaitsFor(kNode1, kNow + absl::Minutes(1))) << "it has had its time";
+  proving.OnSpoken(kNode1);
+  EXPECT_FALSE(proving.WaitsFor(kNode1, kNow + absl::Seconds(59)));
+  EXPECT_TRUE(proving.WaitsFor(kNode2, kNow + absl::Seconds(59)));
+
+  Recovery recovery = AtEpoch(10);
+  recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 2}, kNow);
+  EXPECT_TRUE(recovery.IsEarly(kNow + absl::Hours(24))) << "nobody has spoken";
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.IsEarly(kNow)) << "there were two nodes";
+  EXPECT_FALSE(recovery.WaitsFor(kNode1, kNow));
+  EXPECT_TRUE(recovery.WaitsFor(kNode2, kNow + absl::Hours(24)));
+  EXPECT_FALSE(recovery.MayOpen({kNode1, kNode2}, kNow + absl::Hours(24)));
+  recovery.OnSpoken(kNode2);
+  EXPECT_FALSE(recovery.IsEarly(kNow));
+  EXPECT_FALSE(recovery.WaitsFor(kNode2, kNow));
+  EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kNow));
+}
+
 TEST(Recovery, AMarkOfAnotherStoreBeginsOneAndIsSettledByIt) {
   Recovery recovery({.store_id = "made anew", .epoch = 3});
   EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 2, .nodes = 1}, kNow));

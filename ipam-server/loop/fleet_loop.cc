@@ -30,7 +30,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       last_tick_(edges.clock.Now()) {
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
   changed_by_loading_ = std::move(loaded.changed);
-  nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
+  nodes_with_addresses_ = CountNodesWithAddresses(state_.fleet.ledger);
   if (edges_.witness != nullptr) {
     state_.recovery.Begin(edges_.witness->found(), edges.clock.Now(), edges_.leadership);
   }

@@ -249,6 +249,7 @@ class FleetLoop {
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
   void AskForNext(const NodeKey& node, Session& session);
   std::string EndOlderSessions(const NodeKey& newer, absl::Time now);
+  void TellRivals(const std::string& node);
   void TellIdentities(absl::Time now);
   void EndSession(SessionId session, const NodeKey& node, const absl::Status& why);
   void PlanForecast(const NodeKey& node, Session& session);
@@ -287,8 +288,9 @@ class FleetLoop {
   RecordWriter writer_;
   std::map<NodeKey, Session> sessions_;
   absl::flat_hash_map<SessionId, NodeKey> nodes_by_session_;
-  // When sessions of it replaced one another, by node.
-  std::map<std::string, std::deque<absl::Time>> replaced_;
+  // When sessions of a node replaced one another, the oldest first, and how many there are of each.
+  std::deque<std::pair<absl::Time, std::string>> replacements_;
+  std::map<std::string, size_t> replaced_;
   struct RefusedIdentity {
     absl::Time at;
     std::string why;
@@ -315,6 +317,7 @@ class FleetLoop {
   std::set<std::string> blocked_nodes_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
+  NodeKey awaited_;         // One that a recovery waits for, when it was last looked.
   NodeKey reviewed_;        // The last one; the next review goes on behind it.
   NodeKey waiting_looked_;  // The last of those where pods wait that was looked at.
   absl::Time last_tick_;

@@ -61,7 +61,9 @@ std::string FleetLoop::EndOlderSessions(const NodeKey& newer, absl::Time now) {
         newer.name, newer.vm_id, older.vm_id));
     EndSession(id, older, why);
     edges_.agents.Close(id, why);
-    replaced_[older.name].push_back(now);
+    replacements_.emplace_back(now, older.name);
+    ++replaced_[older.name];
+    TellRivals(older.name);
     warning = fmt::format(
         "a session of this node, of VM {} and boot {}, was open and is closed: if that agent still "
         "runs, two machines use one identity",
@@ -70,19 +72,26 @@ std::string FleetLoop::EndOlderSessions(const NodeKey& newer, absl::Time now) {
   return warning;
 }
 
+void FleetLoop::TellRivals(const std::string& node) {
+  const auto it = replaced_.find(node);
+  const size_t times = it == replaced_.end() ? 0 : it->second;
+  SetProblem("identity " + node,
+             times < kRivalSessions
+                 ? std::string()
+                 : fmt::format("{} sessions of node {} replaced one another within {}: two "
+                               "agents use one identity, and both use its addresses. Stop one of "
+                               "them, or give its machine a name and certificate of its own",
+                               times, node, absl::FormatDuration(kRivalWindow)));
+}
+
+// Only what leaves the window is looked at: after an upgrade of all agents there is a replacement
+// for each node.
 void FleetLoop::TellIdentities(absl::Time now) {
-  for (auto it = replaced_.begin(); it != replaced_.end();) {
-    const std::string& node = it->first;
-    std::deque<absl::Time>& times = it->second;
-    while (!times.empty() && now - times.front() > kRivalWindow) times.pop_front();
-    SetProblem("identity " + node,
-               times.size() < kRivalSessions
-                   ? std::string()
-                   : fmt::format("{} sessions of node {} replaced one another within {}: two "
-                                 "agents use one identity, and both use its addresses. Stop one of "
-                                 "them, or give its machine a name and certificate of its own",
-                                 times.size(), node, absl::FormatDuration(kRivalWindow)));
-    it = times.empty() ? replaced_.erase(it) : std::next(it);
+  while (!replacements_.empty() && now - replacements_.front().first > kRivalWindow) {
+    const std::string node = std::move(replacements_.front().second);
+    replacements_.pop_front();
+    if (const auto it = replaced_.find(node); --it->second == 0) replaced_.erase(it);
+    TellRivals(node);
   }
   std::erase_if(not_themselves_,
                 [&](const auto& entry) { return now - entry.second.at > kRivalWindow; });

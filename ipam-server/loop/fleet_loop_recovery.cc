@@ -1,5 +1,7 @@
 // While the store may be older than what nodes were told: see ledger/recovery.h.
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
@@ -21,7 +23,7 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
   const absl::Duration passed = now - mark_remembered_;
   if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
   mark_remembered_ = now;
-  nodes_with_addresses_ = NodesWithAddresses(state_.fleet.ledger).size();
+  nodes_with_addresses_ = CountNodesWithAddresses(state_.fleet.ledger);
   epoch_remembered_ = state_.recovery.state().epoch;
   const absl::Status status = edges_.witness->Remember(state_.recovery.Mark(nodes_with_addresses_));
   SetProblem("mark", status.ok() ? std::string()
@@ -68,11 +70,22 @@ void FleetLoop::AskInventory(Session& session, Batch& batch) {
   batch.answers.emplace_back(session.id, node_api::InventoryRequest{++session.last_request});
 }
 
+// Looks at one node that it waits for in each turn, and at all only once that one has spoken.
 void FleetLoop::TryToOpen(Batch& batch) {
-  if (state_.recovery.open()) return;
-  if (state_.recovery.MayOpen(NodesWithAddresses(state_.fleet.ledger), batch.now)) {
+  const Recovery& recovery = state_.recovery;
+  if (recovery.open() || recovery.IsEarly(batch.now)) return;
+  const NodeRecord* const awaited = state_.fleet.ledger.Find(awaited_);
+  if (awaited != nullptr && HasAddresses(*awaited) && recovery.WaitsFor(awaited_, batch.now))
+    return;
+  const std::vector<NodeKey> known = NodesWithAddresses(state_.fleet.ledger);
+  if (recovery.MayOpen(known, batch.now)) {
     batch.effects.Merge(EndRecovery(state_, batch.now));
+    return;
   }
+  const auto next = std::find_if(known.begin(), known.end(), [&](const NodeKey& node) {
+    return recovery.WaitsFor(node, batch.now);
+  });
+  if (next != known.end()) awaited_ = *next;
 }
 
 // Says so when it begins, and when it is over.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
@@ -132,6 +133,36 @@ TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
   EXPECT_EQ(PhaseNow(), "open");
   StartWith("boot-1");
   EXPECT_EQ(PhaseNow(), "open") << "that it is over is stored";
+}
+
+TEST_F(LoopRecoveryTest, EachNodeThatTheStoreKnowsIsWaitedForAndThoseThatAreForgottenAreNot) {
+  std::vector<NodeKey> others;
+  for (SessionId session = 2; session <= 4; ++session) {
+    others.push_back({fmt::format("other-{}", session), fmt::format("vm-{}", session)});
+    loop_->PostHello(session, {.node = IdentityOf(others.back())});
+    Step();
+    AnswerCloud();
+  }
+  GreetWith(1, Ahead(1000));
+  const auto speaks = [&](SessionId session) {
+    loop_->PostFromAgent(InventoryEvent{session, {.id = 1}});
+    Step();
+  };
+  speaks(1);
+  speaks(3);
+  EXPECT_EQ(PhaseNow(), "recovering") << "the first and the last are waited for";
+  speaks(2);
+  EXPECT_EQ(PhaseNow(), "recovering") << "the last is waited for";
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        state.fleet.ledger.Unload(others.back());
+        Effects effects;
+        effects.changed.insert(others.back());
+        return effects;
+      },
+      [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+  Step();
+  EXPECT_EQ(PhaseNow(), "open");
 }
 
 TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {

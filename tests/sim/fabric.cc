@@ -1,6 +1,7 @@
 #include "tests/sim/fabric.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "fmt/core.h"
@@ -8,6 +9,18 @@
 #include "tests/sim/mutant.h"
 
 namespace spoke::sim {
+namespace {
+
+// Returns the ranges of `entries`, sorted.
+std::vector<ip::Prefix> RangesOf(const std::vector<ipam::IpConfiguration>& entries) {
+  std::vector<ip::Prefix> ranges;
+  ranges.reserve(entries.size());
+  for (const ipam::IpConfiguration& entry : entries) ranges.push_back(entry.range);
+  std::sort(ranges.begin(), ranges.end());
+  return ranges;
+}
+
+}  // namespace
 
 void Fabric::AddVm(const ipam::NodeKey& node, const ip::MacAddress& mac) {
   nics_[node.vm_id].holds = {.node = node, .nic_mac = mac, .configurations = {}};
@@ -45,17 +58,19 @@ absl::StatusOr<ipam::NicAddresses> Fabric::Apply(const ipam::NicRequest& desired
   return nic.holds;
 }
 
-// Returns what has left the NIC, which must be there.
-std::set<ip::Prefix> Fabric::Replace(const std::string& vm,
-                                     std::vector<ipam::IpConfiguration> next) {
+// Returns what has left the NIC, which must be there, sorted.
+std::vector<ip::Prefix> Fabric::Replace(const std::string& vm,
+                                        std::vector<ipam::IpConfiguration> next) {
   Nic& nic = nics_.at(vm);
   std::erase_if(next, [&](const ipam::IpConfiguration& entry) {
     return holders_.try_emplace(entry.range.base(), vm).first->second != vm;
   });
   std::sort(next.begin(), next.end());
-  std::set<ip::Prefix> lost;
-  for (const auto& entry : nic.holds.configurations) lost.insert(entry.range);
-  for (const auto& entry : next) lost.erase(entry.range);
+  const std::vector<ip::Prefix> before = RangesOf(nic.holds.configurations);
+  const std::vector<ip::Prefix> after = RangesOf(next);
+  std::vector<ip::Prefix> lost;
+  std::set_difference(before.begin(), before.end(), after.begin(), after.end(),
+                      std::back_inserter(lost));
   nic.holds.configurations = std::move(next);
   for (const ip::Prefix& range : lost) holders_.erase(range.base());
   return lost;
@@ -66,8 +81,7 @@ std::vector<ip::Prefix> Fabric::Overwrite(const std::string& vm,
   const auto nic = nics_.find(vm);
   if (nic == nics_.end()) return {};
   nic->second.order = NextOrder();
-  const std::set<ip::Prefix> lost = Replace(vm, std::move(configurations));
-  return {lost.begin(), lost.end()};
+  return Replace(vm, std::move(configurations));
 }
 
 std::vector<ipam::NicAddresses> Fabric::List() const {

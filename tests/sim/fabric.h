@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ipam-server/cloud/cloud.h"
 #include "tests/sim/process.h"
 #include "tests/sim/schedule.h"
@@ -49,10 +50,11 @@ class Fabric {
     ipam::NicAddresses holds;
     uint64_t order = 0;
   };
-  std::set<ip::Prefix> Replace(const std::string& vm, std::vector<ipam::IpConfiguration> next);
+  std::vector<ip::Prefix> Replace(const std::string& vm, std::vector<ipam::IpConfiguration> next);
 
-  std::map<std::string, Nic> nics_;             // Keyed by VM id.
-  std::map<ip::Address, std::string> holders_;  // The VM, keyed by first address.
+  std::map<std::string, Nic> nics_;  // Keyed by VM id.
+  // The VM, keyed by first address.
+  absl::flat_hash_map<ip::Address, std::string, ip::AddressHash> holders_;
   uint64_t last_order_ = 0;
   OnDetached on_detached_;
 };

@@ -185,12 +185,14 @@ void Laws::OnRestore(bool begins) {
   restored_ = true;
 }
 
-// What one transaction takes from a node it may give to another, so that all is taken first.
+// What one transaction takes from a node it may give to another, so that all is taken first. What a
+// record has had before and has still is neither taken nor given.
 void Laws::OnDurable(const StoreDisks::Changes& changes) {
-  std::vector<std::pair<std::string_view, ipam::NodeRecord>> learned;
-  for (const auto& [key, value] : changes) {
-    if (key == ipam::kStoreKey) OnDurableStore(value);
-    if (!key.starts_with(ipam::kNodeKeyPrefix)) continue;
+  std::vector<std::pair<std::string, ipam::NodeRecord>> learned;
+  for (const auto& [name, value] : changes) {
+    if (name == ipam::kStoreKey) OnDurableStore(value);
+    if (!name.starts_with(ipam::kNodeKeyPrefix)) continue;
+    std::string key(name);
     if (!value) {
       Forget(key, nullptr);
       continue;
@@ -198,12 +200,12 @@ void Laws::OnDurable(const StoreDisks::Changes& changes) {
     auto record = ipam::DecodeNode(*value);
     if (!record.ok()) return Break(5, fmt::format("{}: {}", key, base::MessageOf(record.status())));
     Forget(key, &*record);
-    learned.emplace_back(key, *std::move(record));
+    learned.emplace_back(std::move(key), *std::move(record));
   }
   for (auto& [key, record] : learned) Learn(key, std::move(record));
 }
 
-void Laws::OnDurableStore(const std::optional<std::string>& value) {
+void Laws::OnDurableStore(const std::optional<std::string_view>& value) {
   const auto state = value ? ipam::DecodeStore(*value) : absl::NotFoundError("no store");
   store_id_ = state.ok() ? state->store_id : "";
   epoch_ = state.ok() ? state->epoch : 0;
@@ -215,24 +217,27 @@ void Laws::OnDurableStore(const std::optional<std::string>& value) {
   }
 }
 
-void Laws::Forget(std::string_view key, const ipam::NodeRecord* next) {
+void Laws::Forget(const std::string& key, const ipam::NodeRecord* next) {
   const auto before = durable_.find(key);
   if (before == durable_.end()) return;
   if (!restoring_) CheckTaken(before->second, next);
   for (const auto& [base, configuration] : before->second.configurations) {
+    if (next != nullptr && next->configurations.contains(base)) continue;
     const auto owner = owners_.find(base);
     if (owner != owners_.end() && owner->second == key) owners_.erase(owner);
   }
-  durable_.erase(before);
+  if (next == nullptr) durable_.erase(before);
 }
 
-void Laws::Learn(std::string_view key, ipam::NodeRecord record) {
+void Laws::Learn(const std::string& key, ipam::NodeRecord record) {
+  ipam::NodeRecord& known = durable_[key];
   for (const auto& [base, configuration] : record.configurations) {
-    const auto [owner, is_first] = owners_.emplace(base, key);
+    if (known.configurations.contains(base)) continue;
+    const auto [owner, is_first] = owners_.try_emplace(base, key);
     if (is_first) continue;
     Break(8, fmt::format("{} is in the records {} and {}", base.ToString(), owner->second, key));
   }
-  durable_.emplace(key, std::move(record));
+  known = std::move(record);
 }
 
 void Laws::CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after) {

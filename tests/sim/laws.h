@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "tests/sim/fabric.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/schedule.h"
@@ -110,9 +111,9 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void CheckUnused(const Machine& machine, const ip::Address& address);
   void OnDetached(const std::string& vm, const ip::Prefix& range);
   void OnDurable(const StoreDisks::Changes& changes);
-  void OnDurableStore(const std::optional<std::string>& value);
-  void Forget(std::string_view key, const ipam::NodeRecord* next);
-  void Learn(std::string_view key, ipam::NodeRecord record);
+  void OnDurableStore(const std::optional<std::string_view>& value);
+  void Forget(const std::string& key, const ipam::NodeRecord* next);
+  void Learn(const std::string& key, ipam::NodeRecord record);
   void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
   void CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report);
   void CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired);
@@ -124,15 +125,18 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   const Fabric& fabric_;
   std::optional<Violation> broken_;
 
+  template <typename Value>
+  using ByAddress = absl::flat_hash_map<ip::Address, Value, ip::AddressHash>;
+
   std::map<LinkKey, Link> links_;
-  std::map<ip::Address, LinkKey> users_;
-  std::map<ip::Address, absl::Time> last_used_;
+  ByAddress<LinkKey> users_;
+  ByAddress<absl::Time> last_used_;
   std::set<LinkKey> deleted_;
   std::set<std::pair<std::string, ip::Address>> taken_by_others_;  // By VM id.
   std::map<std::string, absl::Time> changed_by_others_;            // When it last was, by VM id.
   std::map<std::string, Assignable> assignable_;                   // Keyed by VM id.
-  std::map<std::string, ipam::NodeRecord, std::less<>> durable_;
-  std::map<ip::Address, std::string> owners_;  // The key of the record, by first address.
+  absl::flat_hash_map<std::string, ipam::NodeRecord> durable_;
+  ByAddress<std::string> owners_;  // The key of the record, by first address.
   std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.
   std::string store_id_;
   uint64_t epoch_ = 0;

@@ -28,7 +28,7 @@ absl::Time Network::BlockedUntil(size_t node, size_t server) const {
 
 Network::Stream* Network::Find(StreamId stream) {
   const auto it = streams_.find(stream);
-  return it == streams_.end() ? nullptr : &it->second;
+  return it == streams_.end() ? nullptr : it->second.get();
 }
 
 void Network::ForEachOfNode(size_t node, const std::function<void(StreamId)>& act) {
@@ -41,8 +41,9 @@ void Network::ForEachOfNode(size_t node, const std::function<void(StreamId)>& ac
 void Network::ForEachOfServer(size_t server, const std::function<void(StreamId)>& act) {
   std::vector<StreamId> chosen;
   for (const auto& [id, stream] : streams_) {
-    if (stream.server == server) chosen.push_back(id);
+    if (stream->server == server) chosen.push_back(id);
   }
+  std::sort(chosen.begin(), chosen.end());
   for (const StreamId id : chosen) act(id);
 }
 
@@ -70,7 +71,7 @@ void Network::Notice(StreamId id) {
 
 StreamId Network::Open(size_t node, size_t server) {
   const StreamId id = ++last_;
-  Stream& stream = streams_[id];
+  Stream& stream = *streams_.emplace(id, std::make_unique<Stream>()).first->second;
   stream.node = node;
   stream.server = server;
   streams_of_[node].insert(id);
@@ -156,8 +157,8 @@ void Network::BreakDown(StreamId id, const absl::Status& why) {
 
 void Network::Forget(StreamId id) {
   const auto it = streams_.find(id);
-  if (it->second.up.open || it->second.down.open) return;
-  const auto of_node = streams_of_.find(it->second.node);
+  if (it->second->up.open || it->second->down.open) return;
+  const auto of_node = streams_of_.find(it->second->node);
   of_node->second.erase(id);
   if (of_node->second.empty()) streams_of_.erase(of_node);
   streams_.erase(it);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "proto/spoke/v1/node.pb.h"
 #include "tests/sim/schedule.h"
@@ -103,7 +104,7 @@ class Network {
   const NetworkFaults& faults_;
   StreamEnds& ends_;
   StreamId last_ = 0;
-  std::map<StreamId, Stream> streams_;
+  absl::flat_hash_map<StreamId, std::unique_ptr<Stream>> streams_;
   std::map<size_t, std::set<StreamId>> streams_of_;  // Keyed by node.
   std::map<size_t, absl::Time> nodes_cut_;
   std::map<size_t, absl::Time> servers_cut_;

@@ -55,7 +55,15 @@ class Schedule {
 
   // Has `act` called at `at`; at once, after what is due already, where that has passed.
   void At(absl::Time at, std::function<void()> act) {
-    events_.push({std::max(at, now_), ++last_, std::move(act)});
+    size_t place = acts_.size();
+    if (free_.empty()) {
+      acts_.push_back(std::move(act));
+    } else {
+      place = free_.back();
+      free_.pop_back();
+      acts_[place] = std::move(act);
+    }
+    events_.push({std::max(at, now_), ++last_, place});
   }
   void After(absl::Duration wait, std::function<void()> act) { At(now_ + wait, std::move(act)); }
 
@@ -65,19 +73,22 @@ class Schedule {
       now_ = until;
       return false;
     }
-    const std::function<void()> act = std::move(const_cast<Event&>(events_.top()).act);
-    now_ = events_.top().at;
+    const Event next = events_.top();
     events_.pop();
+    const std::function<void()> act = std::exchange(acts_[next.place], nullptr);
+    free_.push_back(next.place);
+    now_ = next.at;
     ++steps_;
     act();
     return true;
   }
 
  private:
+  // What the queue moves about is small: a large fleet has tens of thousands of events ahead.
   struct Event {
     absl::Time at;
     uint64_t order;
-    std::function<void()> act;
+    size_t place;  // In `acts_`.
     bool operator<(const Event& other) const {
       return at != other.at ? at > other.at : order > other.order;
     }
@@ -88,6 +99,8 @@ class Schedule {
   uint64_t last_ = 0;
   uint64_t steps_ = 0;
   std::priority_queue<Event> events_;
+  std::vector<std::function<void()>> acts_;
+  std::vector<size_t> free_;  // The places in `acts_` of what has happened.
 };
 
 // A clock of one machine: it may be ahead of or behind the schedule's, and go faster or slower.
@@ -98,7 +111,14 @@ class MachineClock final : public os::Clock {
   MachineClock(const Schedule& schedule, absl::Duration ahead, double drift)
       : schedule_(schedule), since_(schedule.now()), ahead_(ahead), rate_(1 + drift) {}
 
-  absl::Time Now() const override { return since_ + ahead_ + (schedule_.now() - since_) * rate_; }
+  // A process asks many times in one step; what it is told is computed once.
+  absl::Time Now() const override {
+    if (asked_ != schedule_.now()) {
+      asked_ = schedule_.now();
+      shown_ = since_ + ahead_ + (asked_ - since_) * rate_;
+    }
+    return shown_;
+  }
   // Returns the schedule's time at which this shows `shown`, or a little later.
   absl::Time When(absl::Time shown) const {
     if (shown == absl::InfiniteFuture()) return shown;
@@ -110,26 +130,35 @@ class MachineClock final : public os::Clock {
   const absl::Time since_;
   const absl::Duration ahead_;
   const double rate_;
+  mutable absl::Time asked_ = absl::InfinitePast();  // The schedule's time of `shown_`.
+  mutable absl::Time shown_;
 };
 
 // One wake-up of an actor: the earliest that was asked for, and no other. Not thread-safe.
 class Alarm {
  public:
-  // Has `act` called at `at`, unless an earlier time was asked for and has not come yet. Borrows
-  // both, and must outlive the schedule's run: whoever owns it keeps `act` from doing anything once
-  // it is dead.
-  void Set(Schedule& schedule, absl::Time at, const std::function<void()>& act) {
-    at = std::max(at, schedule.now());
+  // `act` is called at each wake-up. Borrows `schedule`, and must outlive its run: whoever owns it
+  // keeps `act` from doing anything once the actor is dead.
+  Alarm(Schedule& schedule, std::function<void()> act)
+      : schedule_(schedule), act_(std::move(act)) {}
+  Alarm(const Alarm&) = delete;  // What is on the schedule points to it.
+  Alarm& operator=(const Alarm&) = delete;
+
+  // Has it go off at `at`, unless an earlier time was asked for and has not come yet.
+  void Set(absl::Time at) {
+    at = std::max(at, schedule_.now());
     if (at >= next_ || at == absl::InfiniteFuture()) return;
     next_ = at;
-    schedule.At(at, [this, at, act] {
-      if (next_ != at) return;
+    schedule_.At(at, [this] {
+      if (next_ != schedule_.now()) return;  // An earlier time was asked for since.
       next_ = absl::InfiniteFuture();
-      act();
+      act_();
     });
   }
 
  private:
+  Schedule& schedule_;
+  const std::function<void()> act_;
   absl::Time next_ = absl::InfiniteFuture();
 };
 

@@ -125,20 +125,27 @@ void Server::Look(const std::function<void(const ipam::FleetView&)>& query) {
 
 // --- Streams. ---
 
-void Server::Opened(StreamId stream) { streams_.try_emplace(stream, rules_); }
+Server::Stream* Server::Find(StreamId stream) {
+  const auto it = streams_.find(stream);
+  return it == streams_.end() ? nullptr : it->second.get();
+}
+
+void Server::Opened(StreamId stream) {
+  streams_.try_emplace(stream, std::make_unique<Stream>(rules_));
+}
 
 void Server::Hear(StreamId id, v1::AgentMessage message) {
-  const auto it = streams_.find(id);
-  if (it == streams_.end()) return;
-  it->second.unread.push_back(std::move(message));
+  Stream* const stream = Find(id);
+  if (stream == nullptr) return;
+  stream->unread.push_back(std::move(message));
   ReadSome(id);
 }
 
 void Server::ReadSome(StreamId id) {
   while (true) {
-    const auto it = streams_.find(id);
-    if (it == streams_.end() || life_.dead()) return;
-    Stream& stream = it->second;
+    Stream* const found = Find(id);
+    if (found == nullptr || life_.dead()) return;
+    Stream& stream = *found;
     if (!stream.reads || stream.ended || stream.unread.empty()) return;
     const v1::AgentMessage message = std::move(stream.unread.front());
     stream.unread.pop_front();
@@ -195,25 +202,28 @@ void Server::Refuse(StreamId id, Stream& stream, const absl::Status& why) {
 }
 
 void Server::Ended(StreamId id) {
-  const auto it = streams_.find(id);
-  if (it == streams_.end()) return;
+  const auto stream = streams_.extract(id);
+  if (stream.empty()) return;
   loop_->PostClosed(id);
-  if (!it->second.ended) edges_.network.EndOfServer(id, absl::OkStatus());
-  streams_.erase(it);
+  if (!stream.mapped()->ended) edges_.network.EndOfServer(id, absl::OkStatus());
   Wake();
 }
 
 void Server::EndStreams() {
-  for (auto& [id, stream] : streams_) {
-    if (std::exchange(stream.ended, true)) continue;
+  std::vector<StreamId> open;
+  for (const auto& [id, stream] : streams_) {
+    if (!std::exchange(stream->ended, true)) open.push_back(id);
+  }
+  std::sort(open.begin(), open.end());  // The same order each time: the network draws lots.
+  for (const StreamId id : open) {
     edges_.network.EndOfServer(id, absl::UnavailableError("another server may lead"));
   }
 }
 
 void Server::Send(ipam::SessionId session, ipam::ToAgent message) {
-  const auto it = streams_.find(session);
-  if (it == streams_.end() || it->second.ended || !life_.Acts()) return;
-  edges_.watcher.OnTold(*it->second.gate.node(), message);
+  const Stream* const stream = Find(session);
+  if (stream == nullptr || stream->ended || !life_.Acts()) return;
+  edges_.watcher.OnTold(*stream->gate.node(), message);
   if (auto* welcome = std::get_if<node_api::Welcome>(&message)) {
     welcome->server_version = base::kVersion;
   }
@@ -221,9 +231,9 @@ void Server::Send(ipam::SessionId session, ipam::ToAgent message) {
 }
 
 void Server::ReadNext(ipam::SessionId session) {
-  const auto it = streams_.find(session);
-  if (it == streams_.end() || life_.dead()) return;
-  it->second.reads = true;
+  Stream* const stream = Find(session);
+  if (stream == nullptr || life_.dead()) return;
+  stream->reads = true;
   // The edge reads on its own thread, and so after the turn.
   edges_.schedule.After(absl::ZeroDuration(), [this, session, alive = std::weak_ptr(alive_)] {
     if (!alive.expired()) ReadSome(session);
@@ -231,12 +241,11 @@ void Server::ReadNext(ipam::SessionId session) {
 }
 
 void Server::Close(ipam::SessionId session, absl::Status why) {
-  const auto it = streams_.find(session);
-  if (it == streams_.end() || it->second.ended || !life_.Acts()) return;
-  it->second.ended = true;
+  Stream* const stream = Find(session);
+  if (stream == nullptr || stream->ended || !life_.Acts()) return;
+  stream->ended = true;
   edges_.trace.Say("server {} closes a stream of {}: {}", edges_.index,
-                   it->second.gate.node() ? it->second.gate.node()->name : "?",
-                   base::MessageOf(why));
+                   stream->gate.node() ? stream->gate.node()->name : "?", base::MessageOf(why));
   edges_.network.EndOfServer(session, std::move(why));
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/policy/bundle_message.h"
@@ -91,6 +92,7 @@ class Server final : public ipam::AgentLink {
   };
 
   Server(const Edges& edges, uint64_t term, const MachineClock& clock, ipam::StoreWitness witness);
+  Stream* Find(StreamId stream);  // nullptr: there is none.
   void Wake();
   void List();
   void ReadSome(StreamId id);
@@ -109,7 +111,7 @@ class Server final : public ipam::AgentLink {
   ipam::Mailbox mailbox_;
   SimCloud cloud_;
   std::unique_ptr<ipam::FleetLoop> loop_;
-  std::map<StreamId, Stream> streams_;
+  absl::flat_hash_map<StreamId, std::unique_ptr<Stream>> streams_;
   absl::Time next_turn_;
   absl::Time busy_until_;
   absl::Time next_listing_;

@@ -12,20 +12,26 @@ namespace spoke::sim {
 bool StoreDisks::Compares() const { return !Mutant(35); }
 
 absl::StatusOr<int64_t> StoreDisks::Write(const std::vector<const ipam::CompareAndPut*>& puts) {
+  std::vector<Records::iterator> places;  // Where each key is; the end: it is not there.
+  places.reserve(puts.size());
   for (const ipam::CompareAndPut* put : puts) {
-    const auto it = records_.find(put->key);
+    const auto it = places.emplace_back(records_.find(put->key));
     const int64_t found = it == records_.end() ? 0 : it->second.revision;
     if (Compares() && found != put->expected) return ipam::Changed(*put, found);
   }
   ++last_revision_;
   Changes changes;
-  for (const ipam::CompareAndPut* put : puts) {
-    if (put->value) {
-      records_[put->key] = {*put->value, last_revision_};
+  changes.reserve(puts.size());
+  for (size_t i = 0; i < puts.size(); ++i) {
+    const ipam::CompareAndPut& put = *puts[i];
+    changes.emplace_back(put.key, put.value);
+    if (places[i] == records_.end()) {
+      if (put.value) records_.try_emplace(put.key, ipam::StoredRecord{*put.value, last_revision_});
+    } else if (put.value) {
+      places[i]->second = {*put.value, last_revision_};
     } else {
-      records_.erase(put->key);
+      records_.erase(places[i]);
     }
-    changes.emplace_back(put->key, put->value);
   }
   if (on_change_) on_change_(changes);
   return last_revision_;

@@ -24,8 +24,9 @@ class StoreDisks {
  public:
   using Records = std::map<std::string, ipam::StoredRecord, std::less<>>;
 
-  // What one transaction has written, by key; no value: the record is removed.
-  using Changes = std::vector<std::pair<std::string, std::optional<std::string>>>;
+  // What one transaction has written, by key, valid while somebody is told; no value: the record is
+  // removed.
+  using Changes = std::vector<std::pair<std::string_view, std::optional<std::string_view>>>;
   // Called once that is durable.
   using OnChange = std::function<void(const Changes& changes)>;
   void Watch(OnChange on_change) { on_change_ = std::move(on_change); }

@@ -70,7 +70,7 @@ class World final : public StreamEnds {
     Machine machine;
     std::unique_ptr<Agent> agent;  // nullptr: it does not run.
     std::unique_ptr<Runtime> runtime;
-    Alarm alarm;
+    std::unique_ptr<Alarm> alarm;  // Goes off when its agent is due.
     std::unique_ptr<Random> random;
     std::vector<std::string> former;  // The ids of the machines that had its name before.
     bool starting = false;
@@ -78,7 +78,7 @@ class World final : public StreamEnds {
   struct Host {
     size_t index = 0;
     std::unique_ptr<Server> server;  // nullptr: it stands by, or does not run.
-    Alarm alarm;
+    std::unique_ptr<Alarm> alarm;    // Goes off when its server is due.
     std::unique_ptr<Random> random;
     StoreFaults store_faults;
     absl::Duration ahead;
@@ -107,6 +107,7 @@ class World final : public StreamEnds {
   void Campaign(Host& host);
   void Lead(Host& host);
   void Tend(Host& host);
+  void GoRound(Host& host);
   void BuryServer(Host& host, bool silent, absl::Duration least_pause);
   Host* Leader();
   ipam::ServerSettings ServerSettingsOf() const;

@@ -12,6 +12,7 @@ void World::AddNode(size_t index) {
   nodes_.push_back(std::make_unique<Node>());
   Node& node = *nodes_.back();
   node.random = std::make_unique<Random>(RandomFor(settings_.seed, fmt::format("node {}", index)));
+  node.alarm = std::make_unique<Alarm>(schedule_, [this, &node] { GoRound(node); });
   node.machine.index = index;
   node.machine.name = fmt::format("node-{}", index);
   node.machine.exists = false;
@@ -130,15 +131,14 @@ void World::StartAgent(Node& node) {
 // that has died is buried. It is not done here, since it may be one of those who call.
 void World::Tend(Node& node) {
   if (!node.agent) return;
-  node.alarm.Set(schedule_, schedule_.now(), [this, &node] { GoRound(node); });
+  node.alarm->Set(schedule_.now());
 }
 
 void World::GoRound(Node& node) {
   if (!node.agent) return;
   node.agent->Work();
   if (node.agent->life().dead()) return BuryAgent(node);
-  const absl::Time due = node.machine.clock->When(node.agent->NextWake());
-  node.alarm.Set(schedule_, due, [this, &node] { GoRound(node); });
+  node.alarm->Set(node.machine.clock->When(node.agent->NextWake()));
 }
 
 void World::BuryAgent(Node& node) {

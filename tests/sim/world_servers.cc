@@ -33,6 +33,7 @@ void World::AddHost(size_t index) {
   hosts_.push_back(std::make_unique<Host>());
   Host& host = *hosts_.back();
   host.index = index;
+  host.alarm = std::make_unique<Alarm>(schedule_, [this, &host] { GoRound(host); });
   host.random = std::make_unique<Random>(RandomFor(settings_.seed, fmt::format("host {}", index)));
   host.ahead = host.random->Between(-absl::Minutes(2), absl::Minutes(2));
   host.drift = settings_.drift * (2 * host.random->Fraction() - 1);
@@ -91,16 +92,17 @@ void World::Lead(Host& host) {
 void World::Tend(Host& host) {
   if (!host.server) return;
   const bool ends = host.server->life().dead() || host.server->deposed();
-  const auto tend = [this, &host] {
-    if (!host.server) return;
-    if (host.server->life().dead() || host.server->deposed()) {
-      return BuryServer(host, false, absl::Milliseconds(300));
-    }
-    if (schedule_.now() >= host.server->life().still_until()) host.server->Turn();
-    Tend(host);
-  };
   const absl::Time turn = std::max(host.server->NextTurn(), host.server->life().still_until());
-  host.alarm.Set(schedule_, ends ? schedule_.now() : turn, tend);
+  host.alarm->Set(ends ? schedule_.now() : turn);
+}
+
+void World::GoRound(Host& host) {
+  if (!host.server) return;
+  if (host.server->life().dead() || host.server->deposed()) {
+    return BuryServer(host, false, absl::Milliseconds(300));
+  }
+  if (schedule_.now() >= host.server->life().still_until()) host.server->Turn();
+  Tend(host);
 }
 
 void World::BuryServer(Host& host, bool silent, absl::Duration least_pause) {

@@ -1,5 +1,5 @@
-"""What an API server of Kubernetes has of nodes, over TLS: lists, watches, and patches of taints. It can
-refuse everything, and nodes can come and go."""
+"""What an API server of Kubernetes has of nodes, over TLS: lists, watches, patches of taints and of conditions,
+and events that are created. It can refuse everything, and nodes can come and go."""
 
 import http.server
 import json
@@ -48,6 +48,7 @@ class KubernetesApi:
         self.version = 1
         self.nodes = {}
         self.events = []  # Each with the version that it has made.
+        self.told = []  # The objects Event that clients have created.
         self.refusing = False
         self.address = address
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -99,6 +100,17 @@ class KubernetesApi:
             self.store("MODIFIED", node)
             return node
 
+    def patch_conditions(self, name, patch):
+        """Carries out a strategic merge patch of a node's conditions; returns the node."""
+        with self.changed:
+            node = json.loads(json.dumps(self.nodes[name]))
+            conditions = {one["type"]: one for one in node["status"]["conditions"]}
+            for one in patch.get("status", {}).get("conditions", []):
+                conditions[one["type"]] = conditions.get(one["type"], {}) | one
+            node["status"]["conditions"] = list(conditions.values())
+            self.store("MODIFIED", node)
+            return node
+
     def handler(self):
         api = self
 
@@ -130,9 +142,11 @@ class KubernetesApi:
                     self.watch(int(self.path.split("resourceVersion=")[1].split("&")[0]))
                     return
                 with api.changed:
-                    self.answer(200, {"kind": "NodeList", "apiVersion": "v1",
-                                      "metadata": {"resourceVersion": str(api.version)},
-                                      "items": list(api.nodes.values())})
+                    kind, items = "NodeList", list(api.nodes.values())
+                    if "/events" in self.path:
+                        kind, items = "EventList", api.told
+                    self.answer(200, {"kind": kind, "apiVersion": "v1",
+                                      "metadata": {"resourceVersion": str(api.version)}, "items": items})
 
             def watch(self, version):
                 self.send_response(200)
@@ -162,13 +176,15 @@ class KubernetesApi:
                     return
                 name = self.path.split("/")[4]
                 if self.path.endswith("/status"):
-                    self.answer(200, api.nodes[name])
+                    self.answer(200, api.patch_conditions(name, body))
                 else:
                     self.answer(200, api.patch_taints(name, body))
 
             def do_POST(self):  # pylint: disable=invalid-name
                 body = self.body()
                 if not self.refused():
+                    with api.changed:
+                        api.told.append(body)
                     self.answer(201, body)
 
         return Handler

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# What Azure announces for a machine reaches operators within seconds; nothing is agreed to unless an operator
-# says so; and a machine that is about to be deleted gives back what no pod uses.
+# What Azure announces for a machine reaches operators and Kubernetes within seconds; nothing is agreed to unless an
+# operator says so; and a machine that is about to be deleted gives back what no pod uses. Kubernetes' API server is made
+# up.
 # usage: maintenance_test.sh DIRECTORY_OF_PROGRAMS
 set -euo pipefail
 # shellcheck source=lab/lab.sh
@@ -34,15 +35,68 @@ _attached() {
   test "$count" "$2" "$3"
 }
 
+# step_api_server: the server is told of it as a pod is, by its environment and a service account.
+step_api_server() {
+  lab_step "Start an API server of Kubernetes that has both nodes"
+  local log
+  log=$(lab_node_log "$LAB_CONTROL" api-server)
+  export KUBERNETES_SERVICE_HOST=${LAB_ADDRESSES[$LAB_CONTROL]} KUBERNETES_SERVICE_PORT=6443
+  lab_node_spawn "$LAB_CONTROL" api-server "$LAB_HOME/api_server.py" "$LAB_DIR" "$KUBERNETES_SERVICE_HOST" "${LAB_NODES[@]}"
+  lab_wait 20 "the API server" "$log" grep -qx ready "$log"
+}
+
+# kubernetes_has KIND: "nodes" or "events", as JSON.
+kubernetes_has() {
+  lab_node_exec "$LAB_CONTROL" curl --noproxy '*' --silent --show-error --fail --max-time 10 --cacert "$LAB_DIR/api.crt" \
+    "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/$1"
+}
+
+# _condition NODE STATUS REASON [WORDS]: whether its condition SpokeMaintenance is so, with WORDS in its message.
+_condition() {
+  kubernetes_has nodes | jq -ce --arg node "$1" --arg status "$2" --arg reason "$3" --arg words "${4:-}" '
+    .items[] | select(.metadata.name == $node).status.conditions | map(select(.type == "SpokeMaintenance"))
+    | (., (length == 1 and .[0].status == $status and .[0].reason == $reason and (.[0].message | contains($words))))'
+}
+await_condition() {
+  lab_wait 90 "$1: SpokeMaintenance $2, $3" "$(lab_node_log "$LAB_CONTROL" spoke-ipam-server)" _condition "$@"
+}
+
+step_freeze() {
+  lab_step "Azure announces that node2's machine stands still for some seconds"
+  announce Freeze 600 pool_1 >/dev/null
+  await_announced node2 Freeze
+  await_condition node2 True Freeze 'Host is being updated.'
+  _no_condition node1
+  lab_spokectl maintenance start node2
+  await_announced node2 ''
+  await_condition node2 False None
+  lab_ok "Kubernetes has it of node2 alone, and that it is over"
+}
+_no_condition() {
+  kubernetes_has nodes | jq -e --arg node "$1" '
+    .items[] | select(.metadata.name == $node).status.conditions | map(select(.type == "SpokeMaintenance")) == []' >/dev/null ||
+    { lab_error "Kubernetes has maintenance of $1: $(kubernetes_has nodes)" && return 1; }
+}
+
+_told_kubernetes() {
+  kubernetes_has events | jq -e --arg node "$1" --arg reason "$2" '
+    [.items[] | select(.involvedObject.name == $node and .reason == $reason)] | length > 0'
+}
+
 step_reboot() {
   lab_step "Azure announces a reboot of both nodes' machines"
   announce Reboot 600 pool_0 pool_1 >/dev/null
   await_announced node1 Reboot
   await_announced node2 Reboot
   lab_show lab_spokectl maintenance list
+  local node
+  for node in "${LAB_NODES[@]}"; do
+    await_condition "$node" True Reboot 'Host is being updated.'
+    lab_wait 20 "$node: an event of Kubernetes" "" _told_kubernetes "$node" SpokeMaintenanceReboot
+  done
   lab_spokectl node list | grep -E 'node1 .*active \(Reboot\)'
   lab_spokectl events --node node1 | grep maintenance_announced
-  lab_ok "both nodes have it, with each other among the machines that it is for"
+  lab_ok "both nodes have it, in Kubernetes too, with each other among the machines that it is for"
 }
 
 step_start() {
@@ -51,6 +105,8 @@ step_start() {
   await_announced node2 Reboot true
   await_announced node1 ''
   await_announced node2 ''
+  await_condition node1 False None
+  await_condition node2 False None
   local code=0
   lab_spokectl maintenance start node1 && code=0 || code=$?
   [[ $code != 0 ]]
@@ -91,12 +147,16 @@ LAB_AGENT_EXTRA='maintenance: {source: azure, poll: 500ms}'
 LAB_NODE_ADDRESSES='{min: 4, batch: 4, spare: 0.5, max: 8}'
 # shellcheck disable=SC2034
 LAB_SERVER_COOLDOWN=2s
+# shellcheck disable=SC2034
+LAB_SERVER_EXTRA='kubernetes: {}'
 step_network
 step_certificates
 step_cloud
+step_api_server
 step_server
 step_agents
 step_runtimes
+step_freeze
 step_reboot
 step_start
 step_preempt

@@ -108,6 +108,16 @@ std::vector<Listed<ip::Address>> ReadAddresses(const ConfigMap& map, std::string
       });
 }
 
+std::vector<Listed<ip::Endpoint>> ReadEndpoints(const ConfigMap& map, std::string_view key,
+                                                const CheckItem<ip::Endpoint>& check) {
+  return ReadSorted<ip::Endpoint>(
+      map, key, Need::kOptional, [&](std::string_view text) -> absl::StatusOr<ip::Endpoint> {
+        ASSIGN_OR_RETURN(const ip::Endpoint endpoint, ip::Endpoint::Parse(text));
+        if (check) RETURN_IF_ERROR(check(endpoint));
+        return endpoint;
+      });
+}
+
 std::vector<Listed<std::string>> ReadHostNames(const ConfigMap& map, std::string_view key) {
   return ReadSorted<std::string>(map, key, Need::kOptional, ParseHostPattern);
 }

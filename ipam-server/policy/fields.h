@@ -12,6 +12,7 @@
 #include "ipam-server/policy/objects/object.h"
 #include "lib/config/config_text.h"
 #include "lib/ip/address.h"
+#include "lib/ip/endpoint.h"
 #include "lib/ip/prefix.h"
 #include "lib/policy/values.h"
 
@@ -69,6 +70,11 @@ std::vector<Listed<std::string>> ReadNames(const config::ConfigMap& map, std::st
 // Returns IP addresses, sorted; one that is listed twice is a mistake. An absent list has none.
 std::vector<Listed<ip::Address>> ReadAddresses(const config::ConfigMap& map, std::string_view key,
                                                const CheckItem<ip::Address>& check = nullptr);
+
+// Returns addresses with their ports, sorted; one that is listed twice is a mistake. An absent list
+// has none.
+std::vector<Listed<ip::Endpoint>> ReadEndpoints(const config::ConfigMap& map, std::string_view key,
+                                                const CheckItem<ip::Endpoint>& check = nullptr);
 
 // Names of hosts and patterns of such (host_name.h), in lower case, sorted; one that is listed
 // twice is a mistake. An absent list has none.

@@ -110,7 +110,31 @@ INSTANTIATE_TEST_SUITE_P(
                 "may be connected: remove it, or list peerSpoke"},
         Refused{"EstablishedAsOther", "ClusterNetwork",
                 "{peerSpoke: [10.1.0.0/16], established: yes}",
-                "f:4: spec.established: must be cut or keep, not \"yes\""}),
+                "f:4: spec.established: must be cut or keep, not \"yes\""},
+        Refused{"ProbeOutside", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {hub: [10.9.0.10:443]}}",
+                "f:4: spec.probes.hub[0]: 10.9.0.10:443 is in no block of hub: list its block "
+                "there, or name another target"},
+        Refused{"ProbeOfAnotherClass", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {peerSpoke: [10.8.0.10:443]}}",
+                "f:4: spec.probes.peerSpoke[0]: 10.8.0.10:443 is in no block of peerSpoke: list "
+                "its block there, or name another target"},
+        Refused{"ProbeWithoutAPort", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {hub: [10.8.0.10]}}",
+                "f:4: spec.probes.hub[0]: '10.8.0.10' is no address with a port: write "
+                "ADDRESS:PORT or [ADDRESS]:PORT"},
+        Refused{"ProbeTwice", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {hub: [10.8.0.10:443, 10.8.0.10:443]}}",
+                "f:4: spec.probes.hub[1]: \"10.8.0.10:443\" is listed twice: line 4 has it "
+                "already; remove one"},
+        Refused{"TooManyProbes", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {hub: [10.8.0.1:1, 10.8.0.1:2, 10.8.0.1:3, "
+                "10.8.0.1:4, 10.8.0.1:5, 10.8.0.1:6, 10.8.0.1:7, 10.8.0.1:8, 10.8.0.1:9]}}",
+                "f:4: spec.probes.hub: lists 9 targets, more than the 8 that nodes try: remove "
+                "some"},
+        Refused{"UnknownProbes", "ClusterNetwork",
+                "{hub: [10.8.0.0/16], probes: {storage: [10.8.0.10:443]}}",
+                "f:4: spec.probes.storage: unknown key; known here: hub, peerSpoke"}),
     NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -281,6 +305,28 @@ TEST(ClusterNetwork, SaysWhatBecomesOfConnectionsOnlyWhereItWasSaid) {
   EXPECT_EQ(said(""), v1::ESTABLISHED_UNSPECIFIED);
   EXPECT_EQ(said(", established: cut"), v1::CUT);
   EXPECT_EQ(said(", established: keep"), v1::KEEP);
+}
+
+TEST(ClusterNetwork, SaysWhatNodesTryOnlyWhereItWasSaid) {
+  const auto applied = [](const std::string& text) {
+    return Applied(
+        Document("ClusterNetwork", "main",
+                 "{hub: [10.8.0.0/16, fd08::/16], peerSpoke: [10.32.0.0/11]" + text + "}"));
+  };
+  const ObjectKey key{"ClusterNetwork", "main"};
+  EXPECT_EQ(ObjectYaml(*applied("").Find(key)).find("probes"), std::string::npos);
+  const ObjectSet set =
+      applied(", probes: {hub: ['[fd08::1]:443', 10.8.0.10:443], peerSpoke: [10.32.0.1:22]}");
+  const std::string yaml = ObjectYaml(*set.Find(key));
+  EXPECT_THAT(yaml, HasSubstr("probes:"));
+  const v1::ClusterNetworkPolicy policy = EntryOf(set, key).cluster_network();
+  EXPECT_THAT(policy.hub_probes(), ElementsAre("10.8.0.10:443", "[fd08::1]:443"));
+  EXPECT_THAT(policy.peer_spoke_probes(), ElementsAre("10.32.0.1:22"));
+  // What is printed is read as the same object.
+  const auto again = Plan(set, yaml);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(EntryOf(Applied(yaml), key).cluster_network().SerializeAsString(),
+            policy.SerializeAsString());
 }
 
 TEST(ClusterNetwork, ClassesAreApartAcrossObjects) {

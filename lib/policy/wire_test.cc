@@ -150,19 +150,6 @@ TEST(PolicyWire, MistakesAreNamed) {
          for (int i = 0; i <= kMaxItems; ++i) e.mutable_cluster_network()->add_hub("10.0.0.0/8");
        },
        "hub: 10001 items; at most 10000 are taken"},
-      {"ClusterNetwork/main",
-       [](auto& e) { e.mutable_cluster_network()->add_hub_probes("11.0.0.1"); },
-       "hub_probes: '11.0.0.1' is no address with a port"},
-      {"ClusterNetwork/main",
-       [](auto& e) { e.mutable_cluster_network()->add_peer_spoke_probes("12.0.0.1:0"); },
-       "peer_spoke_probes: "},
-      {"ClusterNetwork/main",
-       [](auto& e) {
-         for (int port = 1; port <= 9; ++port) {
-           e.mutable_cluster_network()->add_peer_spoke_probes(fmt::format("12.0.0.1:{}", port));
-         }
-       },
-       "peer_spoke_probes: 9 items; at most 8 are taken"},
       {"Team/a", team("Web"), "Team/a: namespaces: 'Web' is no namespace"},
       {"Team/a", team("-web"), "is no namespace"},
       {"Team/a", team(std::string(64, 'a')), "is no namespace"},
@@ -202,6 +189,28 @@ TEST(PolicyWire, MistakesAreNamed) {
     EXPECT_EQ(update.mistake.code(), absl::StatusCode::kInvalidArgument) << c.want;
     EXPECT_THAT(std::string(update.mistake.message()), HasSubstr(c.want));
   }
+}
+
+TEST(PolicyWire, WhatNodesTryIsBoundedAndHasAPort) {
+  const auto mistake = [](const std::function<void(v1::ClusterNetworkPolicy&)>& write) {
+    v1::PolicyEntry entry;
+    entry.set_key("ClusterNetwork/main");
+    write(*entry.mutable_cluster_network());
+    return std::string(FromWire(entry).status().message());
+  };
+  EXPECT_THAT(mistake([](auto& network) { network.add_hub_probes("11.0.0.1"); }),
+              HasSubstr("ClusterNetwork/main: hub_probes: '11.0.0.1' is no address with a port"));
+  EXPECT_THAT(mistake([](auto& network) { network.add_peer_spoke_probes("12.0.0.1:0"); }),
+              HasSubstr("peer_spoke_probes: "));
+  const auto ports = [](int count) {
+    return [count](v1::ClusterNetworkPolicy& network) {
+      for (int port = 1; port <= count; ++port) {
+        network.add_peer_spoke_probes(fmt::format("12.0.0.1:{}", port));
+      }
+    };
+  };
+  EXPECT_EQ(mistake(ports(8)), "");
+  EXPECT_THAT(mistake(ports(9)), HasSubstr("peer_spoke_probes: 9 items; at most 8 are taken"));
 }
 
 TEST(PolicyWire, AnUpdateIsReadWithItsEntriesAndItsLimitOfCuts) {

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "fmt/core.h"
 #include "ipam-server/policy/fields.h"
 #include "ipam-server/policy/objects/object.h"
 #include "ipam-server/policy/objects/selector.h"
 #include "ipam-server/policy/platform_blocks.h"
+#include "lib/ip/endpoint.h"
 #include "lib/policy/wire.h"
 #include "nlohmann/json.hpp"
 
@@ -37,14 +39,50 @@ constexpr std::array kClasses = {
     TrafficClass{"storage", "storage", &policy::ClusterNetwork::storage},
     TrafficClass{kServices, "cluster", &policy::ClusterNetwork::services},
 };
+constexpr size_t kHubClass = 1;
+constexpr size_t kPeerSpokeClass = 2;
+static_assert(kClasses[kHubClass].key == "hub" && kClasses[kPeerSpokeClass].key == kDroppedShare);
 
 using Blocks = std::vector<Listed<ip::Prefix>>;
+
+// What nodes try to connect to, by the class that it is of.
+struct Probes {
+  std::vector<ip::Endpoint> hub;
+  std::vector<ip::Endpoint> peer_spoke;
+};
+
+// Reads the targets behind `key`, which have to lie in blocks of the class of that name.
+std::vector<ip::Endpoint> ReadTargets(const ConfigMap& probes, std::string_view key,
+                                      const Blocks& blocks) {
+  const auto targets = ReadEndpoints(probes, key, [&](const ip::Endpoint& target) -> absl::Status {
+    for (const auto& block : blocks) {
+      if (block.value.Contains(target.address)) return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(
+        fmt::format("{} is in no block of {}: list its block there, or name another target",
+                    target.ToString(), key));
+  });
+  if (targets.size() > policy::kMaxProbes) {
+    probes.Error(key, fmt::format("lists {} targets, more than the {} that nodes try: remove some",
+                                  targets.size(), policy::kMaxProbes));
+  }
+  return Values(targets);
+}
+
+Probes ReadProbes(const ConfigMap& spec, const Blocks& hub, const Blocks& peer_spoke) {
+  const ConfigMap probes = spec.Map("probes", config::Need::kOptional);
+  return {.hub = ReadTargets(probes, "hub", hub),
+          .peer_spoke = ReadTargets(probes, "peerSpoke", peer_spoke)};
+}
 
 class ClusterNetworkObject : public Spec {
  public:
   ClusterNetworkObject(std::string name, std::array<Blocks, kClasses.size()> blocks,
-                       policy::Established established)
-      : name_(std::move(name)), blocks_(std::move(blocks)), established_(established) {}
+                       policy::Established established, Probes probes)
+      : name_(std::move(name)),
+        blocks_(std::move(blocks)),
+        established_(established),
+        probes_(std::move(probes)) {}
 
   std::string ToJson() const override {
     nlohmann::json json = nlohmann::json::object();
@@ -56,6 +94,10 @@ class ClusterNetworkObject : public Spec {
     // Where nobody has said it, a server of an earlier version reads the object as well.
     if (established_ != policy::Established::kUnspecified)
       json["established"] = NameOf(established_);
+    if (!probes_.hub.empty()) json["probes"]["hub"] = Texts(probes_.hub);
+    if (!probes_.peer_spoke.empty()) {
+      json["probes"][std::string(kDroppedShare)] = Texts(probes_.peer_spoke);
+    }
     return json.dump();
   }
 
@@ -88,7 +130,9 @@ class ClusterNetworkObject : public Spec {
   }
 
   std::optional<NodeEntry> ForNodes(const ObjectKey& key) const override {
-    policy::ClusterNetwork network{.established = established_};
+    policy::ClusterNetwork network{.established = established_,
+                                   .hub_probes = probes_.hub,
+                                   .peer_spoke_probes = probes_.peer_spoke};
     for (size_t i = 0; i < kClasses.size(); ++i) network.*kClasses[i].blocks = Values(blocks_[i]);
     return NodeEntry{.value = policy::ToWire(key.kind + "/" + key.name, network), .wanted = {}};
   }
@@ -97,6 +141,7 @@ class ClusterNetworkObject : public Spec {
   std::string name_;
   std::array<Blocks, kClasses.size()> blocks_;
   policy::Established established_;  // The rule for connections with peer spokes.
+  Probes probes_;
 };
 
 }  // namespace
@@ -121,7 +166,9 @@ std::shared_ptr<const Spec> ReadClusterNetwork(const ConfigMap& spec, const std:
                "means nothing without peerSpoke, with which alone nothing may be connected: remove "
                "it, or list peerSpoke");
   }
-  return std::make_shared<const ClusterNetworkObject>(name, std::move(blocks), established);
+  Probes probes = ReadProbes(spec, blocks[kHubClass], blocks[kPeerSpokeClass]);
+  return std::make_shared<const ClusterNetworkObject>(name, std::move(blocks), established,
+                                                      std::move(probes));
 }
 
 }  // namespace spoke::ipam

@@ -29,6 +29,8 @@ inline constexpr auto kCheckIds = std::to_array<std::string_view>({
     "metadata",
     "clock-kept",
     "clock-server",
+    "hub",
+    "peer-spoke",
     "forwarding",
     "forwarding-v6",
     "rp-filter",

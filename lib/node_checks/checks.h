@@ -55,6 +55,10 @@ void CheckMetadata(const NodeFacts& facts, Findings& findings);
 void CheckKeptClock(const NodeFacts& facts, Findings& findings);
 void CheckServerClock(const NodeFacts& facts, Findings& findings);
 
+// These are in reach_checks.cc. Each is made only where a target of its kind has been tried.
+void CheckHub(const NodeFacts& facts, Findings& findings);
+void CheckPeerSpokes(const NodeFacts& facts, Findings& findings);
+
 // These are in firewall_checks.cc.
 void CheckForwardRules(const NodeFacts& facts, Findings& findings);
 

@@ -45,6 +45,10 @@ bool HasClusterResolvers(const NodeFacts& facts) {
 bool HasMetadata(const NodeFacts& facts) { return facts.services && facts.services->metadata; }
 bool HasClock(const NodeFacts& facts) { return facts.services && facts.services->clock; }
 bool HasServerClock(const NodeFacts& facts) { return facts.server_clock.has_value(); }
+bool HasHub(const NodeFacts& facts) { return facts.reach && !facts.reach->hub.empty(); }
+bool HasPeerSpokes(const NodeFacts& facts) {
+  return facts.reach && !facts.reach->peer_spoke.empty();
+}
 
 // Until services have been asked for the first time there is nothing to say of those that are not.
 std::string_view OnceAsked(const NodeFacts& facts, std::string_view why) {
@@ -70,6 +74,19 @@ std::string_view WhyNoServerClock(const NodeFacts& facts) {
   return OnceAsked(facts, facts.settings.stage == Stage::kAgent
                               ? "the server has not said what time it is"
                               : "only the agent asks the server, in its own connection");
+}
+
+// The agent has the policy that says what to try, and has nothing to say before its first look.
+std::string_view WhyNotTried(const NodeFacts& facts, std::string_view why) {
+  if (facts.reach) return why;
+  if (facts.settings.stage == Stage::kAgent) return "";
+  return OnceAsked(facts, "only the agent tries it: see spokectl node show NODE");
+}
+std::string_view WhyNoHub(const NodeFacts& facts) {
+  return WhyNotTried(facts, "no ClusterNetwork names a target (probes.hub)");
+}
+std::string_view WhyNoPeerSpokes(const NodeFacts& facts) {
+  return WhyNotTried(facts, "no ClusterNetwork names a target (probes.peerSpoke)");
 }
 
 constexpr Entry kEntries[] = {
@@ -99,6 +116,8 @@ constexpr Entry kEntries[] = {
     {"clock-kept", "somebody keeps the node's clock", &CheckKeptClock, &HasClock, &WhyNoClock},
     {"clock-server", "the node's clock is the server's", &CheckServerClock, &HasServerClock,
      &WhyNoServerClock},
+    {"hub", "the hub is reached", &CheckHub, &HasHub, &WhyNoHub},
+    {"peer-spoke", "no peer spoke is reached", &CheckPeerSpokes, &HasPeerSpokes, &WhyNoPeerSpokes},
     {"forwarding", "the node forwards IPv4", &CheckForwarding},
     {"forwarding-v6", "the node forwards IPv6", &CheckForwardingV6},
     {"rp-filter", "answers may come another way", &CheckReversePath},

@@ -120,6 +120,7 @@ TEST(ServiceChecks, WhatWasAskedIsMadeAndNothingIsFoundOnAHealthyNode) {
                            .metadata = ServiceAnswer{.service = "http://169.254.169.254"},
                            .clock = KeptClock{.synchronized = true}});
   facts.server_clock = ClockDifference{.ahead = absl::Milliseconds(4)};
+  facts.settings.stage = Stage::kAgent;
   EXPECT_THAT(Made(facts), testing::IsSupersetOf(kIds));
   EXPECT_THAT(Examine(facts).not_made, IsEmpty());
   for (const char* id : kIds) EXPECT_THAT(FindingsOf(facts, id), IsEmpty()) << id;

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "lib/nft/firewall.h"
 #include "lib/node_checks/facts/network_counts.h"
+#include "lib/node_checks/services/reach_answers.h"
 #include "lib/node_checks/services/service_answers.h"
 
 namespace spoke::node_checks {
@@ -131,6 +132,8 @@ struct NodeFacts {
   // What the services said that were asked; nullopt: none has been asked yet.
   std::optional<ServiceAnswers> services;
   std::optional<ClockDifference> server_clock;  // nullopt: the server has not said its time.
+  // What could be connected to of the targets that policy names; nullopt: nobody has looked yet.
+  std::optional<ReachAnswers> reach;
 
   absl::Status links_status;  // The status; not OK: `links` and `nic` are not known.
   std::vector<LinkFacts> links;

@@ -227,6 +227,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
                     .tell = [this](const auto& said) { session_.ReportMaintenance(said); }}),
       begin_maintenance_(std::move(edges.maintenance.begin)),
       read_log_(std::move(edges.read_log)),
+      try_to_reach_(std::move(edges.health.try_to_reach)),
       cni_(
           loop_,
           [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
@@ -396,6 +397,7 @@ absl::Status Agent::Start(const std::vector<Event>& events) {
   nic_check_.Look();
   policy_.Start();
   RETURN_IF_ERROR(StartTraffic());
+  if (policy_.policy().version != 0) TellTargets(policy_.policy());
   // DELs are taken up before anybody asks for an address that one of them has freed.
   tombstones_.TakeUp(Tombstones::kFilesAtStart, clock_.Now());
   RETURN_IF_ERROR(cni_.Listen(config_.cni_socket));
@@ -434,12 +436,20 @@ absl::Status Agent::StartCounting(const std::vector<TrafficPod>& pods) {
   return absl::OkStatus();
 }
 
+void Agent::TellTargets(const Policy& policy) {
+  if (try_to_reach_) try_to_reach_(ReachTargetsOf(policy));
+}
+
 absl::Status Agent::PutInForce(const Policy& policy) {
-  if (!traffic_) return absl::OkStatus();
+  if (!traffic_) {
+    TellTargets(policy);
+    return absl::OkStatus();
+  }
   // The check comes first, so that a policy is refused whole.
   if (ShapesByPolicy()) RETURN_IF_ERROR(Shaping::Check(policy));
   const bool held = traffic_->holds_unknown_rules();
   RETURN_IF_ERROR(traffic_->OnPolicy(policy));
+  TellTargets(policy);
   if (cuts_) cuts_->Cut(traffic_->Cuts());
   OnRules();
   if (!held || !shaping_) return absl::OkStatus();

@@ -51,6 +51,7 @@
 #include "netagent/node/service_health.h"
 #include "netagent/policy/policy_keeper.h"
 #include "netagent/policy/policy_prober.h"
+#include "netagent/policy/reach_targets.h"
 #include "netagent/session/server_session.h"
 #include "netagent/session/store_token.h"
 #include "netagent/shaping/shaper.h"
@@ -104,6 +105,8 @@ struct HealthParts {
   // All of them, for the server.
   std::function<std::vector<node_checks::Finding>()> read_findings = nullptr;
   std::function<void(std::vector<std::string>)> say = nullptr;  // Told why it is not ready.
+  // Told what of the hub and of peer spokes policy has the node try.
+  std::function<void(node_checks::ReachTargets)> try_to_reach = nullptr;
   ServerClock* server_clock = nullptr;  // Asks the server its time, over the session's connection.
 };
 
@@ -180,6 +183,8 @@ class Agent {
   absl::Status PutInForce(const Policy& policy);
   // Counts for PolicyKeeper how many connections the policy would end.
   void CountCuts(const Policy& policy, EstablishedCuts::CountDone done);
+  // Tells the checks of the node what to try, by `policy`.
+  void TellTargets(const Policy& policy);
   // Tells shaping what the policy in force says, and who its pods are.
   void OnRules();
 
@@ -243,6 +248,7 @@ class Agent {
   MaintenanceReport maintenance_;
   const std::function<void(std::vector<std::string>)> begin_maintenance_;
   const std::function<std::string()> read_log_;
+  const std::function<void(node_checks::ReachTargets)> try_to_reach_;
   CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;

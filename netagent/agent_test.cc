@@ -57,19 +57,21 @@ class AgentTest : public testing::Test {
 
   void Start() {
     OpenedJournal opened = OpenJournal(JournalPath()).value();
-    agent_ =
-        std::make_unique<Agent>(config_, node_api::NodeIdentity{.node_name = "node1"},
-                                Agent::Edges{.links = kernel_,
-                                             .journal = std::move(opened.journal),
-                                             .clock = clock_,
-                                             .log = log_,
-                                             .loop = os::EventLoop::Create().value(),
-                                             .cloud = {},
-                                             .traffic = {.tables = counts_ ? &nft_ : nullptr,
-                                                         .routes = counts_ ? &routes_ : nullptr,
-                                                         .shaper = &shaper_},
-                                             .conntrack = clears_ ? &table_ : nullptr,
-                                             .cuts = &cuts_});
+    agent_ = std::make_unique<Agent>(
+        config_, node_api::NodeIdentity{.node_name = "node1"},
+        Agent::Edges{
+            .links = kernel_,
+            .journal = std::move(opened.journal),
+            .clock = clock_,
+            .log = log_,
+            .loop = os::EventLoop::Create().value(),
+            .cloud = {},
+            .traffic = {.tables = counts_ ? &nft_ : nullptr,
+                        .routes = counts_ ? &routes_ : nullptr,
+                        .shaper = &shaper_},
+            .health = {.try_to_reach = [this](auto targets) { targets_ = std::move(targets); }},
+            .conntrack = clears_ ? &table_ : nullptr,
+            .cuts = &cuts_});
     ASSERT_TRUE(agent_->Start(opened.events).ok());
     thread_ = std::thread([this] { agent_->Run(signals_); });
   }
@@ -79,6 +81,21 @@ class AgentTest : public testing::Test {
     ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);
     thread_.join();
     agent_.reset();
+  }
+
+  // Leaves the policy of an earlier agent: one peer spoke, and what nodes try of it.
+  void KeepPolicy() {
+    v1::PolicyBundle bundle;
+    bundle.set_version(3);
+    bundle.set_full(true);
+    v1::PolicyEntry& entry = *bundle.add_changed();
+    entry.set_key("ClusterNetwork/main");
+    entry.mutable_cluster_network()->add_peer_spoke("10.9.0.0/16");
+    entry.mutable_cluster_network()->add_peer_spoke_probes("10.9.0.1:443");
+    const Policy policy = ApplyPolicy({}, policy::FromWire(bundle)).value();
+    ASSERT_TRUE(
+        os::WriteFileAtomic(dir_.File("policy"), EncodePolicyFile(policy), os::Durability::kVisible)
+            .ok());
   }
 
   v1::CniRequest Request(v1::CniRequest::Verb verb, const std::string& container) {
@@ -140,8 +157,9 @@ class AgentTest : public testing::Test {
   FakeConntrackTable cuts_;
   FakeNftTables nft_;
   FakeNodeRoutes routes_;
-  bool clears_ = false;  // Whether the kernel can clear.
-  bool counts_ = false;  // Whether it is to count and isolate.
+  bool clears_ = false;                               // Whether the kernel can clear.
+  bool counts_ = false;                               // Whether it is to count and isolate.
+  std::optional<node_checks::ReachTargets> targets_;  // What it has the node try.
   std::unique_ptr<Agent> agent_;
   std::thread thread_;
 };
@@ -166,16 +184,7 @@ TEST_F(AgentTest, TheNextPodWithAnAddressMeetsNoConnectionOfTheLast) {
 }
 
 TEST_F(AgentTest, ConnectionsThatThePolicyForbidsEndAlsoWhenTheyBeganWithoutAnAgent) {
-  v1::PolicyBundle bundle;
-  bundle.set_version(3);
-  bundle.set_full(true);
-  v1::PolicyEntry& entry = *bundle.add_changed();
-  entry.set_key("ClusterNetwork/main");
-  entry.mutable_cluster_network()->add_peer_spoke("10.9.0.0/16");
-  const Policy policy = ApplyPolicy({}, policy::FromWire(bundle)).value();
-  ASSERT_TRUE(
-      os::WriteFileAtomic(dir_.File("policy"), EncodePolicyFile(policy), os::Durability::kVisible)
-          .ok());
+  KeepPolicy();
   const FakeConntrackTable::Connection kept = {A("10.1.0.5"), A("192.0.2.1"), A("192.0.2.1"),
                                                A("10.1.0.5")};
   cuts_.Add(kept);
@@ -194,6 +203,19 @@ TEST_F(AgentTest, ConnectionsThatThePolicyForbidsEndAlsoWhenTheyBeganWithoutAnAg
   }
   ASSERT_TRUE(reading.ok()) << reading.status();
   EXPECT_EQ(reading->cuts->peer_spoke, 1U);
+}
+
+TEST_F(AgentTest, WhatKeptPolicyHasNodesTryIsTriedWhetherTheNodeHasRulesOrNot) {
+  for (const bool counts : {true, false}) {
+    KeepPolicy();
+    counts_ = counts;
+    targets_.reset();
+    Start();
+    ASSERT_TRUE(targets_) << counts;
+    ASSERT_EQ(targets_->peer_spoke.size(), 1U);
+    EXPECT_EQ(targets_->peer_spoke[0].ToString(), "10.9.0.1:443");
+    Stop();
+  }
 }
 
 TEST_F(AgentTest, ALimitOfAPodsLinkHoldsWhereNothingElseIsCountedOrShaped) {

@@ -55,6 +55,10 @@ inline constexpr uint32_t kSourcePriority = 8'310;
 // the packet, and read by the fast path's programs when it leaves (fastpath/fast_path.h).
 inline constexpr uint32_t kTranslatedMark = 0x1000'0000;
 
+// The mark of what the agent itself sends to find out whether a peer spoke is reached: the rules
+// that hold it back do not count it as a leak. Pods' packets cannot bear it.
+inline constexpr uint32_t kReachProbeMark = 0x40;
+
 // Priority of the filters, at ingress and egress, that run the programs of the fast path: on links
 // of pods and on the uplink. Their names begin with "spoke_".
 inline constexpr uint16_t kFastPathPriority = 8'320;

@@ -60,6 +60,7 @@
 #include "netagent/node/node_watch.h"
 #include "netagent/node/service_watch.h"
 #include "netagent/node/settings_keeper.h"
+#include "netagent/policy/reach_watch.h"
 #include "netagent/shaping/queues/tc_shaper.h"
 #include "netagent/verification/packet_neighbour_watch.h"
 #include "netagent/verification/packet_wire_probe.h"
@@ -198,16 +199,23 @@ std::unique_ptr<ServiceWatch> WatchServices(const AgentConfig& config, ServerClo
   return watch;
 }
 
-// Borrows both.
-NodeWatch::Examine ExamineNode(const AgentConfig& config, const ServiceWatch& services,
+// What others than the reader of facts know of the node.
+struct Watches {
+  const ServiceWatch& services;
+  const ReachWatch& reach;
+};
+
+// Borrows `watches`' and `log`.
+NodeWatch::Examine ExamineNode(const AgentConfig& config, const Watches& watches,
                                telemetry::Log& log) {
   const auto reader = std::make_shared<node_checks::FactsReader>(
       node_checks::NodeView{.root = config.host_root}, NodeSettingsOf(config));
-  const auto examine = [reader, &services] {
+  const auto examine = [reader, watches] {
     node_checks::NodeFacts facts = reader->Read();
-    ServiceWatch::Latest latest = services.latest();
+    ServiceWatch::Latest latest = watches.services.latest();
     facts.services = std::move(latest.services);
     facts.server_clock = latest.clock;
+    facts.reach = watches.reach.latest();
     return node_checks::Examine(facts);
   };
   if (!config.own_settings) return examine;
@@ -224,11 +232,17 @@ NodeWatch::Examine ExamineNode(const AgentConfig& config, const ServiceWatch& se
 struct NodeChecks {
   NodeChecks(const AgentConfig& config, telemetry::Log& log)
       : services(WatchServices(config, server_clock)),
-        node(ExamineNode(config, *services, log), log) {
+        reach({.clock = clock,
+               .random = [this] { return std::uniform_real_distribution<double>()(random); }}),
+        node(ExamineNode(config, {*services, reach}, log), log) {
+    reach.Start();
     node.Start();
   }
   ServerClock server_clock;
   const std::unique_ptr<ServiceWatch> services;
+  os::RealClock clock;
+  std::mt19937_64 random{std::random_device{}()};  // The thread's of `reach`.
+  ReachWatch reach;
   NodeWatch node;
 };
 
@@ -433,6 +447,10 @@ HealthParts HealthPartsOf(daemon::ServedHealth& health, NodeChecks& checks) {
           .node_findings = [&checks] { return checks.node.Reasons(); },
           .read_findings = [&checks] { return checks.node.findings(); },
           .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); },
+          .try_to_reach =
+              [&checks](node_checks::ReachTargets targets) {
+                checks.reach.SetTargets(std::move(targets));
+              },
           .server_clock = &checks.server_clock};
 }
 

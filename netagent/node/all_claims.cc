@@ -43,6 +43,8 @@ std::vector<Claim> AllClaims() {
        "of the rules that lead what comes from a pod's address into its NIC's table"},
       {"kTranslatedMark", "packet mark", fmt::format("bit {:#x}", claims::kTranslatedMark),
        "of packets whose destination somebody has translated"},
+      {"kReachProbeMark", "packet mark", fmt::format("{:#x}", claims::kReachProbeMark),
+       "of what the agent sends to find out whether a peer spoke is reached"},
       {"kFastPathPriority", "filter priority", fmt::format("{}", claims::kFastPathPriority),
        "of the fast path's programs, on pods' links and on the uplink; their names begin with "
        "spoke_"},

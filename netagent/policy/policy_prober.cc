@@ -59,8 +59,8 @@ node_api::ProbeOutcome OutcomeOf(int error) {
 // An attempt at one target that is under way.
 class Attempt {
  public:
-  Attempt(const node_api::ProbeTarget& target, uint16_t number, absl::Time begun)
-      : number_(number), begun_(begun) {
+  Attempt(const node_api::ProbeTarget& target, uint16_t number, absl::Time begun, uint32_t mark)
+      : number_(number), begun_(begun), mark_(mark) {
     result_.target = target;
     if (target.port == 0) {
       SendEcho();
@@ -106,7 +106,10 @@ class Attempt {
   void Open(int type, int protocol) {
     const int family = result_.target.address.is_v4() ? AF_INET : AF_INET6;
     fd_ = os::UniqueFd(::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol));
-    if (fd_.valid()) return;
+    if (fd_.valid() &&
+        (mark_ == 0 || ::setsockopt(fd_.get(), SOL_SOCKET, SO_MARK, &mark_, sizeof(mark_)) == 0)) {
+      return;
+    }
     End(errno);
     // The error is about this process, not about the way there.
     result_.outcome = node_api::ProbeOutcome::kNotTried;
@@ -177,6 +180,7 @@ class Attempt {
 
   const uint16_t number_;  // Tells our echo from others'.
   const absl::Time begun_;
+  const uint32_t mark_;  // The mark of its packets; 0: none.
   os::UniqueFd fd_;
   bool over_ = false;
   node_api::ProbeResult result_;
@@ -185,12 +189,13 @@ class Attempt {
 }  // namespace
 
 std::vector<node_api::ProbeResult> ProbeAll(const std::vector<node_api::ProbeTarget>& targets,
-                                            absl::Duration timeout, const std::atomic<bool>& stop) {
+                                            absl::Duration timeout, const std::atomic<bool>& stop,
+                                            uint32_t mark) {
   const absl::Time begun = absl::Now();
   std::vector<std::unique_ptr<Attempt>> attempts;
   for (const node_api::ProbeTarget& target : targets) {
     const auto number = static_cast<uint16_t>(0x5000U + attempts.size());
-    attempts.push_back(std::make_unique<Attempt>(target, number, begun));
+    attempts.push_back(std::make_unique<Attempt>(target, number, begun, mark));
   }
   while (!stop) {
     std::vector<pollfd> wanted;

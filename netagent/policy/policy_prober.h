@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -21,9 +22,11 @@ namespace spoke::netagent {
 // Tries all `targets` at once: a TCP connection, closed as soon as it stands, or an ICMP echo
 // (RFC 792, RFC 4443). One of a given length may not be fragmented, whatever a router has said of
 // the path before (IP_PMTUDISC_PROBE of ip(7)); one that is longer than the node's own link was not
-// tried. Blocks up to `timeout`, less when `stop` becomes true. A result for each target, in order.
+// tried. What is sent bears `mark` (SO_MARK of socket(7)), if it is not 0. Blocks up to `timeout`,
+// less when `stop` becomes true. A result for each target, in order.
 std::vector<node_api::ProbeResult> ProbeAll(const std::vector<node_api::ProbeTarget>& targets,
-                                            absl::Duration timeout, const std::atomic<bool>& stop);
+                                            absl::Duration timeout, const std::atomic<bool>& stop,
+                                            uint32_t mark = 0);
 
 // Not thread-safe; the agent's loop owns it. Probes on a thread of its own, one request at a time.
 class PolicyProber {

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/policy/testing/blocks.h"
+#include "netagent/claims.h"
 #include "netagent/nftables/testing/rule_machine.h"
 #include "netagent/traffic/traffic_rules.h"
 
@@ -241,6 +242,28 @@ TEST(TrafficTableTest, ChainsOfClassesComeAndGoWithThem) {
       EXPECT_EQ(machine.SizeOf(set), keys.size()) << set << (known ? " known" : "");
     }
   }
+}
+
+TEST(TrafficTableTest, WhatTheAgentTriesOfPeerSpokesIsDroppedAndIsNoLeak) {
+  RuleMachine machine;
+  nft::Transaction transaction;
+  AppendTrafficTable(Classes({.hub = policy::Blocks({"10.2.0.0/16"}),
+                              .peer_spoke = policy::Blocks({"10.3.0.0/16", "fd03::/16"})}),
+                     {}, {}, transaction);
+  machine.Apply(transaction);
+  const auto drops = [&](const char* source, const char* destination, uint32_t mark) {
+    TestPacket packet{
+        .out = "eth0", .source = A(source), .destination = A(destination), .mark = mark};
+    machine.Run(nft::Hook::kOutput, packet);
+    return packet.dropped;
+  };
+  EXPECT_TRUE(drops("10.1.0.4", "10.3.0.1", claims::kReachProbeMark));
+  EXPECT_TRUE(drops("fd01::4", "fd03::1", claims::kReachProbeMark));
+  EXPECT_EQ(machine.Counted("drop/peer-spoke-sent"), 0U);
+  EXPECT_FALSE(drops("10.1.0.4", "10.2.0.1", claims::kReachProbeMark)) << "the hub";
+  EXPECT_TRUE(drops("10.1.0.4", "10.3.0.1", 0));
+  EXPECT_TRUE(drops("10.1.0.4", "10.3.0.1", claims::kReachProbeMark | claims::kTranslatedMark));
+  EXPECT_EQ(machine.Counted("drop/peer-spoke-sent"), 2U);
 }
 
 TEST(TrafficTableTest, OnlyWhatDiffersIsChangedWhereTheClassesAreKnown) {

@@ -285,6 +285,12 @@ void AddByClass(const PacketLayout& layout, FarEnd end, const ClassMap& classes,
   for (const ClassNumber number : ClassesIn(classes, layout.family)) {
     list.Begin(ClassChainOf(end, layout.family, ClassText(classes, number)));
     if (number == kPeerSpoke) {
+      if (sent) {
+        list.Add("peer-spoke-probe",
+                 {{nft::LoadMeta{nft::MetaKey::kMark, 0},
+                   nft::Compare{Comparison::kEqual, 0, nft::HostOrder(claims::kReachProbeMark)},
+                   Drop()}});
+      }
       list.Add(
           "peer-spoke",
           {UnlessKept(keep_peers),

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What an agent's checks of its node find is known to the server: operators see which node is blocked, why,
-# and the remedy; and that it is over once it is mended.
+# and the remedy; and that it is over once it is mended. A node that does not reach the hub, and one that
+# reaches another spoke, are among it.
 # usage: node_checks_test.sh DIRECTORY_OF_PROGRAMS
 set -euo pipefail
 # shellcheck source=lab/lab.sh
@@ -80,10 +81,70 @@ step_strict() {
   lab_node_exec node2 sysctl -w net.ipv4.conf.eth0.rp_filter=1
 }
 
-# Starts the agents, that of node1 with settings of its own.
+# Starts the agents, that of node1 with settings of its own, and that of node2 without rules of its own.
 step_both_agents() {
   LAB_AGENT_EXTRA='node_settings: own' lab_agent_start node1
-  lab_agent_start node2
+  LAB_AGENT_EXTRA='traffic: {enabled: false}' lab_agent_start node2
+}
+
+# neighbour_up NODE NAME NETWORK: a machine behind a link of NODE's has NETWORK.10, and refuses connections.
+neighbour_up() {
+  lab_node_exec "$1" ip netns add "$2"
+  lab_node_exec "$1" ip link add "$2" type veth peer name eth0 netns "$2"
+  lab_node_exec "$1" ip address add "$3.1/24" dev "$2"
+  lab_node_exec "$1" ip link set "$2" up
+  lab_node_exec "$1" nsenter --net="/run/netns/$2" ip address add "$3.10/24" dev eth0
+  lab_node_exec "$1" nsenter --net="/run/netns/$2" ip link set eth0 up
+}
+
+# The checks of the hub and of peer spokes that warn on NODE, by the server, and what they are about.
+warned_by() {
+  lab_spokectl node show "$1" -o json |
+    jq -r '[.findings[] | select(.check == "hub" or .check == "peer-spoke") | "\(.check) \(.object)"] | join(", ")'
+}
+is_warned_by() { [[ $(warned_by "$1") == "$2" ]]; }
+
+step_neighbours() {
+  lab_step "node1 has a way to the hub and to another spoke, node2 only to that, and rules on node1 alone"
+  neighbour_up node1 hub 10.8.0
+  neighbour_up node1 peer 10.99.0
+  neighbour_up node2 peer 10.99.0
+  lab_node_write "$LAB_CONTROL" /run/spoke/policy.yaml <<POLICY
+apiVersion: spoke/v1
+kind: ClusterNetwork
+metadata: {name: main}
+spec:
+  hub: [10.8.0.0/16]
+  peerSpoke: [10.99.0.0/16]
+  probes: {hub: ["10.8.0.10:443"], peerSpoke: ["10.99.0.10:443"]}
+POLICY
+  lab_spokectl apply -f /run/spoke/policy.yaml
+}
+
+step_reach() {
+  lab_step "The server hears that node2 does not reach the hub, and reaches the other spoke"
+  lab_wait 180 "node2 to be warned of" "$(lab_node_log node2 spoke-netagent)" \
+    is_warned_by node2 'hub hub, peer-spoke 10.99.0.10:443'
+  lab_spokectl node show node2 -o json | jq -r '.findings[] | "\(.check): \(.object) \(.what). \(.remedy)"'
+  is_warned_by node1 ''
+  [[ $(blocked_by node2) == '' ]]
+  # What node1's rules have dropped of it is no leak.
+  lab_node_exec node1 nft list counters table inet spoke >"$LAB_DIR/counters"
+  if grep -A1 'drop/peer-spoke' "$LAB_DIR/counters" | grep -q 'packets [1-9]'; then
+    lab_error "what the agent of node1 tries counts as a leak: $(<"$LAB_DIR/counters")"
+    return 1
+  fi
+  lab_ok "both are found on node2, and nothing on node1"
+}
+
+step_cut() {
+  lab_step "node1 loses its way to the hub, and node2 gets one"
+  lab_node_exec node1 ip link set hub down
+  neighbour_up node2 hub 10.8.0
+  lab_wait 240 "node1 to be warned of" "$(lab_node_log node1 spoke-netagent)" is_warned_by node1 'hub hub'
+  lab_wait 120 "node2 to reach the hub" "$(lab_node_log node2 spoke-netagent)" \
+    is_warned_by node2 'peer-spoke 10.99.0.10:443'
+  lab_ok "the hub is found where it was cut, and is over where it is reached"
 }
 
 lab_for_test "${1:-}"
@@ -94,6 +155,9 @@ step_strict
 step_server
 step_both_agents
 step_own_setting
+step_neighbours
 step_blocked
 step_asked
 step_mended
+step_reach
+step_cut

@@ -1,5 +1,7 @@
 #include "lib/node_checks/services/reach_answers.h"
 
+#include <utility>
+
 #include "gtest/gtest.h"
 
 namespace spoke::node_checks {

@@ -10,10 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "lib/base/status.h"
 #include "lib/ip/socket_address.h"
 #include "lib/os/unique_fd.h"
 
@@ -98,7 +98,7 @@ class Attempt {
     over_ = true;
     result_.took = absl::Now() - begun_;
     result_.outcome = error == 0 ? node_api::ProbeOutcome::kReached : OutcomeOf(error);
-    if (error != 0) result_.detail = std::string(base::MessageOf(base::ErrnoToStatus(error, "")));
+    if (error != 0) result_.detail = std::generic_category().message(error);
     if (error == ENOBUFS) result_.detail = "dropped by this node's own device";
     if (error == EPERM) result_.detail = "dropped by this node's own rules";
   }

@@ -294,6 +294,51 @@ TEST_F(NounTest, ReservationsAreMadeListedAndReleased) {
   EXPECT_EQ(Run("reserve list").err, "spokectl: there are no reservations\n");
 }
 
+TEST_F(NounTest, AJobsHostsComeInTheOrderOfItsRanks) {
+  EXPECT_EQ(Run("reserve hosts job").code, 4);
+  Change([](FakeState& state) {
+    v1::ReservationInfo& job = state.reservations["job"];
+    job.set_name("job");
+    for (const char* node : {"node1", "node2"}) {
+      job.add_nodes(node);
+      state.nodes[node].set_name(node);
+    }
+    job.add_nodes("still-to-join");
+    state.reservations["wide"].set_name("wide");
+    state.addresses.clear();
+    const auto pod = [&](const std::string& address, const std::string& node,
+                         const std::string& name, const std::string& pod_namespace) {
+      v1::AddressInfo& info = state.addresses[address];
+      info.set_address(address);
+      info.set_state("in_use");
+      info.set_node(node);
+      info.set_pod_namespace(pod_namespace);
+      info.set_pod_name(name);
+      info.set_container_id("sandbox of " + name);
+      info.set_ifname("eth0");
+    };
+    pod("10.1.0.9", "node1", "train-1", "jobs");
+    pod("fd00::9", "node1", "train-1", "jobs");
+    pod("10.1.0.7", "node2", "train-0", "jobs");
+    pod("10.1.0.8", "node2", "dns", "kube-system");
+    pod("10.1.0.5", "node3", "train-2", "jobs");
+  });
+  EXPECT_EQ(Run("reserve hosts job --namespace jobs").out, "10.1.0.7\n10.1.0.9\n");
+  EXPECT_EQ(Run("reserve hosts job --namespace jobs --slots 8 --pods 2").out,
+            "10.1.0.7 slots=8\n10.1.0.9 slots=8\n");
+  EXPECT_EQ(Run("reserve hosts job").out, "10.1.0.9\n10.1.0.7\n10.1.0.8\n") << "by node";
+  EXPECT_EQ(Run("reserve hosts job --namespace jobs --ipv6").out, "10.1.0.7\nfd00::9\n");
+  const nlohmann::ordered_json json = Json("reserve hosts job --namespace jobs");
+  EXPECT_EQ(json[1]["rank"], 1);
+  EXPECT_EQ(json[1]["pod_name"], "train-1");
+  const Outcome early = Run("reserve hosts job --namespace jobs --pods 4");
+  EXPECT_EQ(early.code, 5);
+  EXPECT_EQ(early.out, "") << "half a hostfile is none";
+  EXPECT_THAT(early.err, HasSubstr("2 pods have an address there, not 4"));
+  EXPECT_EQ(Run("reserve hosts wide").code, 2) << "all pods of the cluster are no job";
+  EXPECT_EQ(Run("reserve hosts wide --namespace jobs").out, "10.1.0.7\n10.1.0.9\n10.1.0.5\n");
+}
+
 TEST_F(NounTest, AReservationIsForNodesOrForACount) {
   EXPECT_EQ(Run("reserve create job --addresses-per-node 8").code, 2);
   EXPECT_EQ(Run("reserve create job --node n --count 2 --addresses-per-node 8").code, 2);

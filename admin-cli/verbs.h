@@ -8,15 +8,17 @@
 
 namespace spoke::ctl {
 
-std::vector<Command> StatusCommands();   // status, top, unfreeze, version.
-Command PoolCommand();                   // pool list|show|create|resize|delete.
-Command NodeCommand();                   // node list|show|drain|undrain|freeze|unfreeze|...
-Command RevokeCommand();                 // node revoke.
-Command UnrevokeCommand();               // node unrevoke.
-Command RevokedCommand();                // node revoked.
-Command WaitCommand();                   // node wait.
-Command IpCommand();                     // ip list|show|history|release|quarantine.
-Command ReserveCommand();                // reserve create|list|release.
+std::vector<Command> StatusCommands();  // status, top, unfreeze, version.
+Command PoolCommand();                  // pool list|show|create|resize|delete.
+Command NodeCommand();                  // node list|show|drain|undrain|freeze|unfreeze|...
+Command RevokeCommand();                // node revoke.
+Command UnrevokeCommand();              // node unrevoke.
+Command RevokedCommand();               // node revoked.
+Command WaitCommand();                  // node wait.
+Command IpCommand();                    // ip list|show|history|release|quarantine.
+Command ReserveCommand();               // reserve create|hosts|list|release.
+// reserve hosts; `reservation` is its positional argument.
+Command HostsCommand(const Parameter& reservation);
 std::vector<Command> ObjectCommands();   // apply, diff, get, delete.
 Command RolloutCommand();                // rollout status|resume|undo.
 Command PolicyCommand();                 // policy verify|history.

@@ -151,6 +151,7 @@ Command ReserveCommand() {
               "A reservation lets a job whose pods start together start whole or not at "
               "all.",
           .commands = {CreateCommand(),
+                       HostsCommand(kName),
                        {.name = "list",
                         .summary = "Reservations",
                         .description = "READY counts the nodes that hold all that was reserved for "

@@ -33,15 +33,14 @@ step_start() {
   lab_step "Start the job's $RANKS pods at once"
   local node rank pods=() began=$EPOCHREALTIME strange
   for node in "${LAB_NODES[@]}"; do
-    for ((rank = 0; rank < EACH; rank++)); do pods+=("$node rank-$rank"); done
+    # The nodes by turns, so that the order of ranks is not that of nodes.
+    for ((rank = ${#pods[@]} / EACH; rank < RANKS; rank += ${#LAB_NODES[@]})); do pods+=("$node rank-$rank"); done
   done
   lab_job_pods
   lab_in_parallel lab_pod_run "${pods[@]}"
   lab_say "they run after $(((${EPOCHREALTIME/[.,]/} - ${began/[.,]/}) / 1000)) ms"
-  # The order of ranks: node by node, and on a node by address.
-  lab_spokectl ip list --state in_use -o json | jq -r 'sort_by(.node, (.address | split(".") | map(tonumber)))
-    | .[] | "\(.address) slots=1 # \(.node) \(.pod_name)"' >"$LAB_DIR/ranks"
-  sed 's/ #.*//' "$LAB_DIR/ranks" >"$LAB_DIR/hosts"
+  lab_spokectl reserve hosts train --pods "$RANKS" --slots 1 >"$LAB_DIR/hosts" || return 1
+  lab_spokectl reserve hosts train -o json | jq -r '.[] | "\(.address) slots=1 # \(.node) \(.pod_name)"' >"$LAB_DIR/ranks"
   if (($(wc -l <"$LAB_DIR/hosts") != RANKS)); then
     lab_error "the server knows of these pods: $(cat "$LAB_DIR/ranks")"
     return 1
@@ -51,7 +50,11 @@ step_start() {
     lab_error "these were not on the nodes before the job: $strange"
     return 1
   fi
-  lab_ok "each has an address that was there before it"
+  if [[ $(awk '{print $5}' "$LAB_DIR/ranks") != "$(printf 'rank-%d\n' $(seq 0 $((RANKS - 1))))" ]]; then
+    lab_error "the hostfile is not in the order of ranks: $(cat "$LAB_DIR/ranks")"
+    return 1
+  fi
+  lab_ok "each has an address that was there before it, and the hostfile names them in the order of ranks"
 }
 
 step_sum() {

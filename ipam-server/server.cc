@@ -242,10 +242,10 @@ absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& confi
   const auto access =
       kubernetes::InClusterAccess([](const char* name) { return std::getenv(name); });
   if (!access.ok()) return base::Annotate(access.status(), "kubernetes, in the configuration");
-  return std::make_unique<NodesJob>(*access,
-                                    NodeSync::Settings{.times = config.kubernetes->times,
-                                                       .limits = config.kubernetes->limits},
-                                    edges);
+  return std::make_unique<NodesJob>(
+      *access,
+      NodeSync::Settings{.times = config.kubernetes->times, .limits = config.kubernetes->limits},
+      edges);
 }
 
 // Returns what lets nodes probe each other; null: they are not to.

@@ -279,9 +279,7 @@ void Laws::OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) {
   } else if (const auto* desired = std::get_if<node_api::DesiredState>(&message)) {
     CheckDesired(node, *desired);
   } else if (const auto* reclaim = std::get_if<node_api::ReclaimRequest>(&message)) {
-    uint64_t asked = 0;
-    for (const ip::Prefix& range : reclaim->ranges) asked += range.size();
-    CheckBound(node, asked);
+    CheckBound(node, reclaim->ranges);
   }
 }
 
@@ -319,16 +317,25 @@ void Laws::CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState&
 
 // The server's window and this one begin at different moments, so that two of its windows may lie
 // in one of these.
-void Laws::CheckBound(const ipam::NodeKey& node, uint64_t asked) {
+void Laws::CheckBound(const ipam::NodeKey& node, const std::vector<ip::Prefix>& ranges) {
   const ipam::NodeRecord* record = Durable(node);
   if (record != nullptr && record->mode == ipam::NodeMode::kDraining) return;
   const absl::Time now = schedule_.now();
   while (!asked_.empty() && now - asked_.front().first > absl::Minutes(1)) {
-    asked_sum_ -= asked_.front().second;
+    const auto& [at, asked] = asked_.front();
+    const auto last = last_asked_.find(asked);
+    if (last != last_asked_.end() && last->second == at) {
+      asked_sum_ -= asked.second.size();
+      last_asked_.erase(last);
+    }
     asked_.pop_front();
   }
-  asked_.emplace_back(now, asked);
-  asked_sum_ += asked;
+  for (const ip::Prefix& range : ranges) {
+    const AskedRange asked{node, range};
+    const auto [last, is_first] = last_asked_.insert_or_assign(asked, now);
+    if (is_first) asked_sum_ += range.size();
+    asked_.emplace_back(now, asked);
+  }
   const auto share =
       static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(owners_.size()));
   const uint64_t bound = 2 * std::max(share + 1, settings_.breaker_floor) + pardoned_;

@@ -17,7 +17,8 @@
 //  7. Cooldown: an address that a pod has used goes to no other pod before its cooldown is over.
 //  8. One owner: no two records on the disks have one address.
 //  9. Bounded: what the server asks nodes to give back within a minute, but for those that are
-//     drained, is within the breaker's share or floor, and what an operator has let pass.
+//     drained, is within the breaker's share or floor, and what an operator has let pass. What it
+//     asks for again, since an agent has died before it answered, counts once.
 // 10. In the end: when nothing fails any more, all pods have addresses, store, cloud, agents and
 //     pods agree, and no node keeps what its agent has given up (settled.cc).
 // 11. A DEL is the last word: once a runtime hears that it is done, no link is made for its pod.
@@ -117,7 +118,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
   void CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report);
   void CheckDesired(const ipam::NodeKey& node, const node_api::DesiredState& desired);
-  void CheckBound(const ipam::NodeKey& node, uint64_t asked);
+  void CheckBound(const ipam::NodeKey& node, const std::vector<ip::Prefix>& ranges);
   const ipam::NodeRecord* Durable(const ipam::NodeKey& node) const;
 
   const LawSettings settings_;
@@ -143,7 +144,9 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<std::string, uint64_t> told_;  // The highest epoch that a node was told, by store.
   bool restoring_ = false;
   bool restored_ = false;  // Some time before: a recovery may wait for an operator.
-  std::deque<std::pair<absl::Time, uint64_t>> asked_;
+  using AskedRange = std::pair<ipam::NodeKey, ip::Prefix>;
+  std::deque<std::pair<absl::Time, AskedRange>> asked_;
+  std::map<AskedRange, absl::Time> last_asked_;  // What counts, and since when.
   uint64_t asked_sum_ = 0;
   uint64_t pardoned_ = 0;
 };

@@ -21,7 +21,8 @@ TEST(Sim, TheSameSeedTellsTheSameStory) {
 }
 
 TEST(Sim, NoSeedBreaksALaw) {
-  for (uint64_t seed = 1; seed <= 2; ++seed) {
+  // In the last an agent dies when it is asked for much that an operator has let pass.
+  for (const uint64_t seed : {1U, 2U, 539U}) {
     const RunResult result = RunPlan(SettingsOfSeed(seed));
     if (!result.violation) continue;
     ADD_FAILURE() << "law " << result.violation->law << " is broken at " << result.at << ": "

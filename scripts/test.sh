@@ -18,8 +18,9 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          resolved; six to nine minutes; not in `all`; needs root. Single ones: tests/alerts/alerts_test.py build/dev/bin ALERT...
   sim    all runs of a specification of who leads, at a small size; fleets of servers and agents on one clock
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
-         hurt and removed, and another one with three servers on etcd; not in `all`; makes Kubernetes first,
-         once, in some 10 minutes; needs root. Single cases: scripts/test.sh kubernetes -- CASE...
+         hurt and removed, another one with three servers on etcd, and one on the simulated Azure; not in
+         `all`; makes Kubernetes first, once, in some 10 minutes; needs root. Single cases:
+         scripts/test.sh kubernetes -- CASE...
   upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not
          in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
@@ -53,12 +54,18 @@ require_lock_of_e2e() {
 }
 
 # kubernetes [CASE...]: with release programs, as users run them. Cases of several servers, ha_..., have a
-# cluster of their own.
+# cluster of their own, and so have those on Azure, azure_....
 test_kubernetes() {
-  local name one=() several=() failed=0
+  local name one=() several=() azure=() failed=0
   for name in "$@"; do
-    if [[ $name == ha_* ]]; then several+=("$name"); else one+=("$name"); fi
+    case $name in
+      ha_*) several+=("$name") ;;
+      azure_*) azure+=("$name") ;;
+      *) one+=("$name") ;;
+    esac
   done
+  # For the pods of jobs and of cluster DNS.
+  scripts/setup.sh --also openmpi-bin libopenmpi-dev openssh-server openssh-client dnsmasq-base bind9-dnsutils
   KUBERNETES_BIN=$(scripts/kubernetes.sh)
   export KUBERNETES_BIN
   scripts/build.sh release programs
@@ -68,6 +75,9 @@ test_kubernetes() {
   fi
   if (($# == 0 || ${#several[@]} > 0)); then
     tests/kubernetes/ha_test.sh build/release/bin build/spoke.tar "${several[@]}" || failed=1
+  fi
+  if (($# == 0 || ${#azure[@]} > 0)); then
+    tests/kubernetes/azure_test.sh build/release/bin build/spoke.tar "${azure[@]}" || failed=1
   fi
   exit "$failed"
 }

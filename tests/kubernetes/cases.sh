@@ -15,23 +15,11 @@ readonly SYSTEM=spoke-system
 readonly WEB_PORT=8080
 POD_TOLERATIONS=  # What a test may set: tolerations of the pods that it makes.
 
-# The overlay of this cluster: a static cloud whose network is the lab's fabric.
-_overlay_make() {
-  local overlay=$LAB_DIR/overlay
-  mkdir -p "$overlay" || return 1
-  chmod 0777 "$LAB_DIR/cloud"
+# _server_volume: makes a disk of node1 for the server, and prints the volume.
+_server_volume() {
   # Writable for the server's own user, as fsGroup makes a cloud's disks.
   lab_node_exec node1 install -d -o 7443 -g 7443 /var/lib/spoke-data || return 1
-  sed -e "s|attachments_file: .*|attachments_file: /run/fabric/attachments|" \
-    -e 's|cidr: .*|cidr: 10.20.64.0/23|' \
-    -e 's|^  min: .*|  min: 128|' "$ROOT/conf/kubernetes/overlays/static/ipam-server.yaml" \
-    >"$overlay/ipam-server.yaml" || return 1
-  # The lab's nodes share one machine, so one DMI UUID. (The agent expands the name.)
-  {
-    cat "$ROOT/conf/kubernetes/base/config/netagent.yaml"
-    printf 'vm_id: vm-%s\ncooldown: 2s\n' "\${NODE_NAME}"
-  } >"$overlay/netagent.yaml"
-  cat >"$overlay/volume.yaml" <<VOLUME
+  cat <<VOLUME
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: spoke-data}
@@ -46,6 +34,23 @@ spec:
       nodeSelectorTerms:
         - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [node1]}]
 VOLUME
+}
+
+# The overlay of this cluster: a static cloud whose network is the lab's fabric.
+_overlay_make() {
+  local overlay=$LAB_DIR/overlay
+  mkdir -p "$overlay" || return 1
+  chmod 0777 "$LAB_DIR/cloud"
+  sed -e "s|attachments_file: .*|attachments_file: /run/fabric/attachments|" \
+    -e 's|cidr: .*|cidr: 10.20.64.0/23|' \
+    -e 's|^  min: .*|  min: 128|' "$ROOT/conf/kubernetes/overlays/static/ipam-server.yaml" \
+    >"$overlay/ipam-server.yaml" || return 1
+  # The lab's nodes share one machine, so one DMI UUID. (The agent expands the name.)
+  {
+    cat "$ROOT/conf/kubernetes/base/config/netagent.yaml"
+    printf 'vm_id: vm-%s\ncooldown: 2s\n' "\${NODE_NAME}"
+  } >"$overlay/netagent.yaml"
+  _server_volume >"$overlay/volume.yaml" || return 1
   kube_fabric_patch >"$overlay/fabric.yaml"
   cat >"$overlay/kustomization.yaml" <<KUSTOMIZATION
 bases: [$(realpath --relative-to "$overlay" "$ROOT/conf/kubernetes/overlays/static")]
@@ -103,6 +108,12 @@ case_install() {
   for node in "${LAB_NODES[@]}"; do _listing "$node" >"$LAB_DIR/before-$node" || return 1; done
   _overlay_make || return 1
   lab_fabric_started || return 1
+  _system_up
+}
+
+# _system_up: installs by the overlay, and waits until server, agents and nodes are ready.
+_system_up() {
+  local node
   kube apply -k "$LAB_DIR/overlay" || return 1
   kube -n "$SYSTEM" rollout status statefulset/spoke-ipam-server --timeout=120s || { _system_told && return 1; }
   kube -n "$SYSTEM" rollout status daemonset/spoke-netagent --timeout=120s || { _system_told && return 1; }

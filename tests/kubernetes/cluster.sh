@@ -111,6 +111,7 @@ oomScoreAdj: 0
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 clusterDomain: cluster.local
+clusterDNS: [10.96.0.10]
 healthzBindAddress: 127.0.0.1
 evictionHard: {nodefs.available: "1%", imagefs.available: "1%", memory.available: 50Mi}
 imageGCHighThresholdPercent: 100

@@ -8,11 +8,15 @@
 set -euo pipefail
 # shellcheck source=cases.sh
 source "$(dirname "${BASH_SOURCE[0]}")/cases.sh"
+# shellcheck source=job_cases.sh
+source "$ROOT/tests/kubernetes/job_cases.sh"
+# shellcheck source=second_spoke_cases.sh
+source "$ROOT/tests/kubernetes/second_spoke_cases.sh"
 # shellcheck source=run_cases.sh
 source "$ROOT/tests/kubernetes/run_cases.sh"
 
 readonly CASES=(manifests install rights dry_run hundred_pods pod_to_pod service host_port bandwidth egress
-  counters rolling_update foreign_network wrong_server agent_killed server_killed node_killed uninstall)
+  counters mpi cluster_dns second_spoke rolling_update foreign_network wrong_server agent_killed server_killed node_killed uninstall)
 
 main() {
   if (($# < 2)) || [[ ! -f $2 ]]; then

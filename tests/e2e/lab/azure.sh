@@ -2,11 +2,12 @@
 # Azure, simulated: Resource Manager beside the server, a metadata service and a wireserver on each
 # node, and a fabric that delivers an address exactly when Azure would. Part of lab.sh.
 
-readonly LAB_ARM=127.0.0.1:8086  # On the server's machine.
 readonly _lab_group=/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/lab
 readonly _lab_subnet_id=$_lab_group/providers/Microsoft.Network/virtualNetworks/lab/subnets/nodes
 
-# What a test may set before lab_azure_start: knobs of the simulator, see spoke-azure-sim --help.
+# What a test may set before lab_azure_start: where Resource Manager is, on the machine $LAB_CONTROL, and knobs of
+# the simulator, see spoke-azure-sim --help.
+LAB_ARM=127.0.0.1:8086
 LAB_AZURE_KNOBS='{"latency_least_s": 1, "latency_most_s": 2}'
 
 # lab_scale_set NAME: the id of a scale set. The nodes are in "pool"; the server's machine is in one

@@ -4,7 +4,7 @@
 
 readonly LAB_JOB_IMAGE=docker.io/library/job:test
 # What each pod of a job runs: the server that mpirun logs in at.
-readonly _lab_job_command='mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f /etc/job/sshd_config'
+readonly LAB_JOB_COMMAND='mkdir -p /run/sshd && exec /usr/sbin/sshd -D -e -f /etc/job/sshd_config'
 
 # _lab_job_ssh FOLDER: a host key that all pods have, the key of who logs in, and the configuration of both sides. No
 # host with another key is taken.
@@ -35,7 +35,7 @@ lab_job_pods() {
   # shellcheck disable=SC2034  # For lab_pod_run, and the next too.
   LAB_POD_IMAGE=$LAB_JOB_IMAGE
   # shellcheck disable=SC2034
-  LAB_POD_COMMAND=(sh -c "$_lab_job_command")
+  LAB_POD_COMMAND=(sh -c "$LAB_JOB_COMMAND")
 }
 
 # lab_job_mpirun HOSTFILE: prints the command for the pod of the first host, a rank on each host of the file. Over TCP

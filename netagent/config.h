@@ -155,9 +155,9 @@ struct EnrollConfig {
 inline constexpr size_t kMaxServers = 16;
 
 struct AgentConfig {
-  std::string node_name;     // The node's name; empty: the host name.
-  std::string vm_id;         // Empty: Azure's with `azure`, else the machine's DMI UUID.
-  std::string nic = "eth0";  // The device that has the addresses.
+  std::string node_name;  // The node's name; empty: the host name.
+  std::string vm_id;      // Empty: Azure's with `azure`, else the machine's DMI UUID.
+  std::string nic;        // The device that has the addresses; empty: that of the default route.
   // One to kMaxServers, each once: host:port or unix:/path. The keys `server` and `servers`.
   std::vector<std::string> servers;
   std::string server_name;             // The name in their certificates; empty: that of each.

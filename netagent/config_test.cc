@@ -21,7 +21,7 @@ TEST(AgentConfig, DefaultsStandWhereTheFileIsSilent) {
   const auto config =
       ParseAgentConfig("server: ipam:7443\ntls: {insecure: true}\n", "agent.yaml", AllThere);
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->nic, "eth0");
+  EXPECT_EQ(config->nic, "");
   EXPECT_EQ(config->cooldown, absl::Seconds(30));
   EXPECT_EQ(config->lost_del_after, absl::Minutes(5));
   EXPECT_EQ(config->mtu, 0U);

@@ -24,6 +24,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/network_facts.h"
+#include "lib/node_checks/facts/uplink.h"
 #include "lib/node_checks/facts/virtual_services.h"
 #include "lib/node_checks/services/service_prober.h"
 #include "lib/os/clock.h"
@@ -480,8 +481,22 @@ AnnouncedMaintenance MaintenanceOf(MaintenanceWatch* watch) {
           .begin = [watch](std::vector<std::string> events) { watch->Begin(std::move(events)); }};
 }
 
-absl::Status Run(const AgentConfig& config, telemetry::Log& standard_error) {
+// Finds the NIC where the configuration does not name it.
+absl::StatusOr<AgentConfig> WithNic(AgentConfig config) {
+  if (!config.nic.empty()) return config;
+  absl::StatusOr<std::string> uplink = node_checks::ReadUplink();
+  if (!uplink.ok()) {
+    return base::Annotate(uplink.status(),
+                          "set `nic` to the device that carries the node's addresses, since it "
+                          "cannot be found");
+  }
+  config.nic = *std::move(uplink);
+  return config;
+}
+
+absl::Status Run(const AgentConfig& written, telemetry::Log& standard_error) {
   telemetry::LogTail log(standard_error, kKeptLogBytes);
+  ASSIGN_OR_RETURN(const AgentConfig config, WithNic(written));
   ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
   RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());

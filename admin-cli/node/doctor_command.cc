@@ -10,6 +10,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/server_probe.h"
+#include "lib/node_checks/facts/uplink.h"
 #include "lib/node_checks/services/service_prober.h"
 #include "lib/os/file.h"
 
@@ -71,8 +72,7 @@ absl::StatusOr<NodeFacts> Look(const Session& session) {
   NodeSettings settings;
   settings.stage = arguments.Has("before-install") ? node_checks::Stage::kBeforeInstall
                                                    : node_checks::Stage::kInstalled;
-  const std::string uplink = node_checks::ReadDefaultRouteDevice();
-  if (!uplink.empty()) settings.nic = uplink;
+  if (const auto uplink = node_checks::ReadUplink(); uplink.ok()) settings.nic = *uplink;
   const absl::Status configuration = ReadConfiguration(session, root, settings);
   if (arguments.Has("config") && absl::IsNotFound(configuration)) {
     return absl::InvalidArgumentError(fmt::format("--config: {}", base::MessageOf(configuration)));

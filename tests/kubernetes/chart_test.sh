@@ -31,7 +31,7 @@ GOPATH=/usr/share/gocode GO111MODULE=off GOFLAGS='' GOCACHE=${GOCACHE:-$scratch/
 
 differs 's/hostNetwork: true/hostNetwork: false/' templates/netagent.yaml 'DaemonSet spoke-netagent.spec'
 differs 's/verbs: \[create\]/verbs: [get]/' templates/ipam-server-access.yaml 'ClusterRole spoke-ipam-server.rules'
-differs 's/nic: eth0/nic: eth1/' values.yaml 'ConfigMap spoke-netagent-config netagent.yaml.nic'
+differs 's/host_root: .host$/host_root: \/node/' values.yaml 'ConfigMap spoke-netagent-config netagent.yaml.host_root'
 differs 's/^kind: Service$/kind: Endpoints/' templates/ipam-server.yaml 'Service spoke-ipam-server is not in the chart'
 
 cat >"$scratch/values.yaml" <<'VALUES'

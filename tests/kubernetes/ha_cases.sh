@@ -133,7 +133,7 @@ _leader() {
   local server found='' code
   for server in $(_living); do
     code=0
-    _at "$server" status >/dev/null 2>"$LAB_DIR/said" || code=$?
+    _at "$server" pool list >/dev/null 2>"$LAB_DIR/said" || code=$?
     case $code in
       0) found+=${found:+ }$server ;;
       5) ;;

@@ -8,6 +8,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/kernel_probe.h"
 #include "lib/node_checks/facts/network_facts.h"
+#include "lib/node_checks/facts/uplink.h"
 #include "lib/os/subprocess.h"
 #include "tests/support/netns_fixture.h"
 
@@ -67,6 +68,23 @@ TEST_F(NodeChecksTest, DevicesAreThoseOfTheNamespace) {
   EXPECT_TRUE(facts.nic->has_v6);
   EXPECT_THAT(Examine(facts).findings, Contains(Field(&Finding::id, "other-networks")));
   EXPECT_THAT(facts.gateways, IsEmpty());
+}
+
+TEST_F(NodeChecksTest, TheNicIsThatOfTheDefaultRoute) {
+  Shell(
+      "ip link add nic0 type veth peer name far0; ip link add nic1 type veth peer name far1;"
+      "for link in nic0 far0 nic1 far1; do ip link set $link up; done;"
+      "ip address add 10.9.0.1/20 dev nic0; ip address add 10.8.0.1/20 dev nic1;"
+      "ip address add fd00::1/64 dev nic0 nodad");
+  EXPECT_TRUE(absl::IsNotFound(ReadUplink().status())) << ReadUplink().status();
+  Shell("ip route add default via fd00::fe");
+  EXPECT_EQ(ReadUplink().value(), "nic0");  // By IPv6, as long as IPv4 has none.
+  Shell(
+      "ip route add default via 10.8.0.254 metric 100; ip route add default via 10.9.0.254 metric "
+      "200");
+  EXPECT_EQ(ReadUplink().value(), "nic1");
+  Shell("ip route replace default nexthop via 10.8.0.254 nexthop via 10.9.0.254");
+  EXPECT_TRUE(absl::IsFailedPrecondition(ReadUplink().status())) << ReadUplink().status();
 }
 
 TEST_F(NodeChecksTest, AGatewayThatNobodyAnswersForIsFound) {

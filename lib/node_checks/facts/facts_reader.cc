@@ -106,21 +106,6 @@ std::string DefaultRoot() {
   return in_container && Exists("/host/etc") ? "/host" : "/";
 }
 
-std::string DefaultRouteDevice(const std::string& route_table) {
-  for (const auto line : absl::StrSplit(route_table, '\n')) {
-    const std::vector<std::string> words =
-        absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
-    // The columns are: Iface Destination Gateway Flags RefCnt Use Metric Mask ...
-    if (words.size() > 7 && words[1] == "00000000" && words[7] == "00000000") return words[0];
-  }
-  return "";
-}
-
-std::string ReadDefaultRouteDevice() {
-  const auto text = os::ReadFile("/proc/net/route", kMaxForeignBytes);
-  return text.ok() ? DefaultRouteDevice(*text) : "";
-}
-
 FactsReader::FactsReader(NodeView view, NodeSettings settings)
     : view_(std::move(view)), proc_(ProcOf(view_)), settings_(std::move(settings)) {}
 

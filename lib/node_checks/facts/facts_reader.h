@@ -25,12 +25,6 @@ struct NodeView {
 // Returns "/" or, in a container that has the node's root there, "/host".
 std::string DefaultRoot();
 
-// Returns the device of the IPv4 default route, from the text of /proc/net/route; empty: none.
-// Pure.
-std::string DefaultRouteDevice(const std::string& route_table);
-// Returns the same for the calling thread's network namespace.
-std::string ReadDefaultRouteDevice();
-
 // The reader. Not thread-safe; blocks for some milliseconds.
 class FactsReader {
  public:

@@ -229,15 +229,5 @@ TEST_F(FactsReaderTest, TheKernelIsTriedAgainOnlyWhileSomethingIsMissing) {
   EXPECT_EQ(probes_, 3);
 }
 
-TEST(DefaultRouteDevice, IsThatOfTheRouteToEverything) {
-  EXPECT_EQ(
-      DefaultRouteDevice(
-          "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
-          "eth1\t000000C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"
-          "ens3\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"),
-      "ens3");
-  EXPECT_EQ(DefaultRouteDevice("rubbish\n\n"), "");
-}
-
 }  // namespace
 }  // namespace spoke::node_checks

@@ -14,10 +14,9 @@ usage: scripts/release.sh [-o FOLDER] [--snapshot] [--arch ARCHITECTURE[,ARCHITE
               such as this one
 
 Makes, of the commit that is checked out, which has to bear the tag vVERSION:
-  spoke-VERSION.tar            the image of the four programs, an OCI image layout
-  spoke-azure-sim-VERSION.tar  the image of the simulated Azure
-  spoke-VERSION-ARCHITECTURE.tar, spoke-azure-sim-VERSION-ARCHITECTURE.tar
-                               the same images for each further architecture
+  spoke-VERSION.tar            the image of the four programs, an OCI image layout: one image index of all
+                               architectures, if there are several
+  spoke-azure-sim-VERSION.tar  the image of the simulated Azure, likewise
   *.deb                        the Debian packages, of each architecture
   spoke-VERSION.tgz            the Helm chart
   spoke-manifests-VERSION.tar.gz, spoke-VERSION-source.tar.gz
@@ -70,13 +69,25 @@ archive() {
     --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\\.,$2," -C "$1" . | gzip -n -9
 }
 
-# make_programs HERE VERSION FOLDER ARCHITECTURE PRESET: what a release has of each architecture.
-make_programs() {
-  local here=$1 version=$2 out=$3 arch=$4 name=$2
-  if [[ $5 != release ]]; then name=$version-$arch; fi
-  "$here/scripts/image.sh" --arch "$arch" -o "$out/spoke-$name.tar" >&2
-  "$here/scripts/image.sh" --arch "$arch" --simulator -o "$out/spoke-azure-sim-$name.tar" >&2
-  "$here/scripts/packages.sh" --arch "$arch" -o "$out" >&2
+# make_image HERE FILE [OPTION...] -- ARCHITECTURE...: an image of one architecture, or an index of those of several.
+make_image() {
+  local here=$1 out=$2 arch options=() parts=()
+  shift 2
+  while [[ $1 != -- ]]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  if (($# == 1)); then
+    "$here/scripts/image.sh" --arch "$1" "${options[@]}" -o "$out" >&2
+    return
+  fi
+  for arch in "$@"; do
+    "$here/scripts/image.sh" --arch "$arch" "${options[@]}" -o "$out.$arch" >&2
+    parts+=("$out.$arch")
+  done
+  python3 -B "$here/scripts/image/merge_images.py" --out "$out" "${parts[@]}" >&2
+  rm "${parts[@]}"
 }
 
 # make_all HERE VERSION FOLDER SECTION ARCHITECTURE...
@@ -84,9 +95,11 @@ make_all() {
   local here=$1 version=$2 out=$3 section=$4 arch preset program bills=() sums
   shift 4
   notes "$here" "$section" >"$out/NOTES.md"
+  make_image "$here" "$out/spoke-$version.tar" -- "$@"
+  make_image "$here" "$out/spoke-azure-sim-$version.tar" --simulator -- "$@"
   for arch in "$@"; do
+    "$here/scripts/packages.sh" --arch "$arch" -o "$out" >&2
     preset=$("$here/scripts/preset_of" "$arch")
-    make_programs "$here" "$version" "$out" "$arch" "$preset"
     for program in "${PROGRAMS[@]}"; do bills+=("$here/build/$preset/sbom/$program.cdx.json"); done
   done
   archive "$here/conf/helm/spoke" spoke >"$out/spoke-$version.tgz"
@@ -122,6 +135,9 @@ main() {
   here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   if ((${#archs[@]} == 0)); then usage >&2 && exit 2; fi
   for arch in "${archs[@]}"; do "$here/scripts/preset_of" "$arch" >/dev/null || exit 2; done
+  if (($(printf '%s\n' "${archs[@]}" | sort -u | wc -l) != ${#archs[@]})); then
+    printf 'release.sh: --arch names an architecture twice\n' >&2 && exit 2
+  fi
   version=$(version_of "$here")
   [[ -n $version ]] || fail 'CMakeLists.txt says no version'
   check_versions "$here" "$version"

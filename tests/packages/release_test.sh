@@ -35,6 +35,7 @@ test_refusals() {
   expect_refusal 'not committed' "$release" --snapshot -o "$work/none"
   rm "$work/tree/new"
   "$release" --nonsense 2>/dev/null && fail 'nonsense is taken'
+  "$release" --snapshot --arch amd64,amd64 -o "$work/none" 2>/dev/null && fail 'an architecture is taken twice'
   [[ ! -e $work/none ]] || fail 'something was left behind'
 }
 

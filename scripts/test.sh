@@ -18,9 +18,9 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          resolved; six to nine minutes; not in `all`; needs root. Single ones: tests/alerts/alerts_test.py build/dev/bin ALERT...
   sim    all runs of a specification of who leads, at a small size; fleets of servers and agents on one clock
   kubernetes  a real cluster, on which Spoke is installed by image and manifests, used, upgraded,
-         hurt and removed, another one with three servers on etcd, and one on the simulated Azure; not in
-         `all`; makes Kubernetes first, once, in some 10 minutes; needs root. Single cases:
-         scripts/test.sh kubernetes -- CASE...
+         hurt and removed, another one with three servers on etcd, one on the simulated Azure, and one of a node
+         alone by the steps of docs/QUICKSTART.md (case quickstart); not in `all`; makes Kubernetes first, once, in
+         some 10 minutes; needs root. Single cases: scripts/test.sh kubernetes -- CASE...
   upgrade  programs of another commit against those of this tree: scripts/test.sh upgrade -- COMMIT; not
          in `all`; needs root
   packages  the image and the Debian packages, of release programs; needs root, and a network the first
@@ -31,6 +31,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          (120 MB) the first time. Only when asked for: not part of all
   jobs   a parallel job of 20 pods on reserved addresses, with Debian's Open MPI over SSH; cluster DNS by Debian's
          dnsmasq; needs root. Only when asked for: it installs these, without starting a service
+  schemas  the manifests and what the chart installs against the published schemas of Kubernetes, by npm packages; a network
+         the first time. Only when asked for: not part of all
   threads  tests of what runs on several threads, under the thread sanitizer; not in `all`
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
@@ -56,11 +58,12 @@ require_lock_of_e2e() {
 # kubernetes [CASE...]: with release programs, as users run them. Cases of several servers, ha_..., have a
 # cluster of their own, and so have those on Azure, azure_....
 test_kubernetes() {
-  local name one=() several=() azure=() failed=0
+  local name one=() several=() azure=() first=() failed=0
   for name in "$@"; do
     case $name in
       ha_*) several+=("$name") ;;
       azure_*) azure+=("$name") ;;
+      quickstart) first+=("$name") ;;
       *) one+=("$name") ;;
     esac
   done
@@ -78,6 +81,10 @@ test_kubernetes() {
   fi
   if (($# == 0 || ${#azure[@]} > 0)); then
     tests/kubernetes/azure_test.sh build/release/bin build/spoke.tar "${azure[@]}" || failed=1
+  fi
+  if (($# == 0 || ${#first[@]} > 0)); then
+    scripts/image.sh --simulator -o build/simulator.tar
+    tests/kubernetes/quickstart_test.sh build/release/bin build/spoke.tar build/simulator.tar || failed=1
   fi
   exit "$failed"
 }
@@ -155,6 +162,10 @@ main() {
     scripts/setup.sh --also openmpi-bin libopenmpi-dev openssh-server openssh-client dnsmasq-base bind9-dnsutils
   fi
   if [[ $group == kubernetes ]]; then test_kubernetes "$@"; fi
+  if [[ $group == schemas ]]; then
+    command -v npm >/dev/null || scripts/setup.sh --also nodejs npm
+    exec tests/kubernetes/published_test.sh
+  fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
   # Tests wait a third of their time: for timers, for the kernel, for other processes.

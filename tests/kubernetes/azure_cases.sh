@@ -14,8 +14,8 @@ azure_up() {
 
 # The overlay of this cluster: the one for managed identities, with the scale set and the endpoints of this Azure.
 _azure_overlay_make() {
-  local overlay=$LAB_DIR/overlay from=$ROOT/conf/kubernetes
-  mkdir -p "$overlay" || return 1
+  local overlay=$LAB_DIR/overlay from=$LAB_DIR/kubernetes
+  mkdir -p "$overlay" && _manifests_of_then || return 1
   # Without a list of identities the server is who its VM is.
   sed -e '/^ *identities:$/d' -e '/^ *# The id of a user-assigned identity/d' -e '/^ *- managed: /d' \
     -e "s|^\( *- \)/subscriptions/.*|\1$(lab_scale_set pool)|" \

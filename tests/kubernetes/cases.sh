@@ -38,22 +38,22 @@ VOLUME
 
 # The overlay of this cluster: a static cloud whose network is the lab's fabric.
 _overlay_make() {
-  local overlay=$LAB_DIR/overlay
-  mkdir -p "$overlay" || return 1
+  local overlay=$LAB_DIR/overlay from=$LAB_DIR/kubernetes
+  mkdir -p "$overlay" && _manifests_of_then || return 1
   chmod 0777 "$LAB_DIR/cloud"
   sed -e "s|attachments_file: .*|attachments_file: /run/fabric/attachments|" \
     -e 's|cidr: .*|cidr: 10.20.64.0/23|' \
-    -e 's|^  min: .*|  min: 128|' "$ROOT/conf/kubernetes/overlays/static/ipam-server.yaml" \
+    -e 's|^  min: .*|  min: 128|' "$from/overlays/static/ipam-server.yaml" \
     >"$overlay/ipam-server.yaml" || return 1
   # The lab's nodes share one machine, so one DMI UUID. (The agent expands the name.)
   {
-    cat "$ROOT/conf/kubernetes/base/config/netagent.yaml"
+    cat "$from/base/config/netagent.yaml"
     printf 'vm_id: vm-%s\ncooldown: 2s\n' "\${NODE_NAME}"
   } >"$overlay/netagent.yaml"
   _server_volume >"$overlay/volume.yaml" || return 1
   kube_fabric_patch >"$overlay/fabric.yaml"
   cat >"$overlay/kustomization.yaml" <<KUSTOMIZATION
-bases: [$(realpath --relative-to "$overlay" "$ROOT/conf/kubernetes/overlays/static")]
+bases: [$(realpath --relative-to "$overlay" "$from/overlays/static")]
 namespace: $SYSTEM
 resources: [volume.yaml]
 patchesStrategicMerge: [fabric.yaml]
@@ -81,10 +81,12 @@ _listing() {
 
 readonly POLICY_OF_THEN='s|^apiVersion: policy/v1$|apiVersion: policy/v1beta1|'
 
-# The manifests with the API versions that this Kubernetes has: it is older than two of them.
+# The manifests with the API versions and the kustomizations that this Kubernetes has: it is older than two of them, and
+# than today's kustomize. As $LAB_DIR/kubernetes.
 _manifests_of_then() {
   rm -rf "$LAB_DIR/kubernetes"
   cp -r "$ROOT/conf/kubernetes" "$LAB_DIR/kubernetes" || return 1
+  "$ROOT/tests/kubernetes/kustomize_of_then.py" "$LAB_DIR/kubernetes" || return 1
   sed -i "$POLICY_OF_THEN" "$LAB_DIR"/kubernetes/{ha,etcd}/*.yaml
   sed -i '/^apiVersion: batch\/v1$/{N;s|batch/v1\nkind: CronJob|batch/v1beta1\nkind: CronJob|}' "$LAB_DIR"/kubernetes/backup/*.yaml
 }

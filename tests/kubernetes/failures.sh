@@ -143,11 +143,11 @@ case_uninstall() {
   fi
   lab_wait 90 "all pods to go" "$(lab_node_log node1 kubelet)" _no_pods || return 1
   kube delete -k "$LAB_DIR/overlay" --timeout=120s || return 1
-  kube apply -k "$ROOT/conf/kubernetes/cleanup" || return 1
+  kube apply -k "$LAB_DIR/kubernetes/cleanup" || return 1
   kube -n spoke-cleanup rollout status daemonset/spoke-cleanup --timeout=60s ||
     { kube -n spoke-cleanup describe pods | tail -n 40 && return 1; }
   lab_show kube -n spoke-cleanup logs --tail=-1 --container cleanup \
     --selector app.kubernetes.io/name=spoke-cleanup
-  kube delete -k "$ROOT/conf/kubernetes/cleanup" --timeout=120s || return 1
+  kube delete -k "$LAB_DIR/kubernetes/cleanup" --timeout=120s || return 1
   lab_wait 60 "node1 to be as before the installation" "" _as_before
 }

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Kustomizations have no field that kustomize 5 warns of, and name files and folders that there are.
+# usage: kustomizations_test.sh
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# Fields of ours that are in kustomize's reference ("Kustomization File") and not deprecated there.
+readonly FIELDS=' apiVersion kind namespace resources patches configMapGenerator images '
+
+fail() {
+  printf 'kustomizations_test.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# strange FOLDER: a line for each field and file below it that should not be there.
+strange() {
+  local file field named
+  while read -r file; do
+    while read -r field; do
+      [[ $FIELDS == *" $field "* ]] || printf '%s: the field %s\n' "$file" "$field"
+    done < <(sed -n 's/^\([A-Za-z][A-Za-z0-9]*\):.*/\1/p' "$file")
+    # Of configMapGenerator too, where a file may have another name in the ConfigMap.
+    while read -r named; do
+      [[ -e ${file%/*}/${named##*=} ]] || printf '%s: there is no %s\n' "$file" "$named"
+    done < <(sed -n -e 's/^ *- path: \(.*\)$/\1/p' -e 's/^ *- \([^ :]*\(\.yaml\|\.json\|\.conflist\|\/[a-z-]*\)\)$/\1/p' "$file")
+  done < <(find "$1" -name kustomization.yaml | sort)
+}
+
+said=$(strange "$root/conf/kubernetes")
+[[ -z $said ]] || fail "$said"
+(($(find "$root/conf/kubernetes" -name kustomization.yaml | wc -l) >= 10)) || fail "there are few kustomizations"
+
+# found SED-SCRIPT WORDS: with that change to one of them, the finding has WORDS.
+found() {
+  rm -rf "$scratch/kubernetes" && cp -r "$root/conf/kubernetes" "$scratch/"
+  sed -i "$1" "$scratch/kubernetes/ha/kustomization.yaml"
+  said=$(strange "$scratch/kubernetes")
+  [[ $said == *"$2"* && $said != *$'\n'* ]] || fail "of \"$1\" it says: $said"
+}
+found 's/^patches:/patchesStrategicMerge:/' 'the field patchesStrategicMerge'
+found 's/^resources:/bases:/' 'the field bases'
+found 's|path: ipam-server.yaml|path: ipam-servers.yaml|' 'there is no ipam-servers.yaml'
+found 's|  - ../base$|  - ../basis|' 'there is no ../basis'
+found 's|- servers.yaml|- server.yaml|' 'there is no server.yaml'

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "admin-cli/help_text.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 
@@ -164,7 +165,7 @@ absl::Status Check(const CommandPath& path, const Arguments& arguments) {
     RETURN_IF_ERROR(check(parameter, parameter.value));
   }
   for (const Command* command : path) {
-    for (const Parameter& option : command->options) {
+    for (const Parameter& option : OptionsOf(*command)) {
       RETURN_IF_ERROR(check(option, "--" + option.name));
     }
   }

@@ -218,12 +218,36 @@ TEST_F(NounTest, IpListFiltersOnTheServer) {
               HasSubstr("--state: \"assigned\" is none of attaching, available, in_use"));
 }
 
+TEST_F(NounTest, IpListFiltersByPodNamespaceAndTeam) {
+  Change([](FakeState& state) {
+    state.objects[{"Team", "vision"}] = "kind: Team";
+    state.specs[{"Team", "vision"}] = R"({"namespaces": ["ns", "other"]})";
+  });
+  const auto names = [&](const std::string& filter) {
+    return Run("ip list -o name " + filter).out;
+  };
+  EXPECT_EQ(names("--namespace ns"), "10.1.0.5\n");
+  EXPECT_EQ(names("--pod pod"), "10.1.0.5\n");
+  EXPECT_EQ(names("--pod ns/pod"), "10.1.0.5\n");
+  EXPECT_EQ(names("--team vision"), "10.1.0.5\n");
+  EXPECT_EQ(names("--team vision --namespace ns --node node1"), "10.1.0.5\n");
+  EXPECT_EQ(names("--namespace other"), "");
+  EXPECT_EQ(names("--pod other/pod"), "");
+  EXPECT_EQ(names("--team vision --namespace third"), "");
+  EXPECT_EQ(Run("ip list --pod nope").err, "spokectl: there are no addresses of such pods\n");
+  EXPECT_EQ(Run("ip list --pod ns/pod --namespace other").code, 2);
+  EXPECT_EQ(Run("ip list --team visoin").code, 4);
+}
+
 TEST_F(NounTest, WhoeverMistypesANameIsToldTheNearest) {
   EXPECT_THAT(Run("pool show defualt").err, HasSubstr("did you mean default?"));
   EXPECT_THAT(Run("node show Node2").err, HasSubstr("did you mean node2?"));
   EXPECT_THAT(Run("node show frankfurt").err, Not(HasSubstr("did you mean")));
-  Refuse("Explain", absl::NotFoundError("no agent has said hello for node nod1"));
-  EXPECT_THAT(Run("explain node nod1").err, HasSubstr("did you mean node1?"));
+  EXPECT_EQ(Run("events --node nod1").code, 4);
+  EXPECT_THAT(Run("explain pod ns/pod --node nod1").err, HasSubstr("did you mean node1?"));
+  EXPECT_EQ(Run("explain pod ns/pod --node nod1").code, 4);
+  Refuse("Explain", absl::NotFoundError("there is no node nod1: is its agent running?"));
+  EXPECT_THAT(Run("explain node nod1").err, HasSubstr("running? Did you mean node1?"));
   // What is there is not meant otherwise.
   EXPECT_THAT(Run("node drain node1 node3").err, HasSubstr("did you mean node1?"));
   const Outcome listed = Run("ip list --node nope");
@@ -278,6 +302,8 @@ TEST_F(NounTest, QuarantineNeedsAReasonUnlessItIsLifted) {
   EXPECT_EQ(Run("ip quarantine 10.1.0.6").code, 2);
   EXPECT_EQ(Run("ip quarantine 10.1.0.6 --reason conflict").out,
             "10.1.0.6 is quarantined, and will not be used\n");
+  EXPECT_THAT(Run("ip quarantine 10.1.0.5 --reason conflict").out,
+              HasSubstr(": pod ns/pod keeps it until it ends, and no other gets it"));
   EXPECT_EQ(Json("ip show 10.1.0.6")["note"], "conflict");
   EXPECT_EQ(Run("ip quarantine 10.1.0.6 --lift").out, "10.1.0.6 is free, out of quarantine\n");
   EXPECT_EQ(Json("ip quarantine 10.1.0.6 --lift")["state"], "free");

@@ -97,8 +97,24 @@ absl::Status DescribeExtra(const CommandPath& path, const std::string& word) {
   for (const Command& one : command.commands) {
     if (!one.hidden) names.push_back(one.name);
   }
+  std::string hint = Suggest(word, names);
+  // All commands of the root would fill a screen; a noun's fit the line.
+  if (hint.empty() && path.size() > 1) {
+    hint = fmt::format("; there are {}", absl::StrJoin(names, ", "));
+  }
   return absl::InvalidArgumentError(
-      fmt::format("{}there is no command \"{}\"{}", InWords(path), word, Suggest(word, names)));
+      fmt::format("{}there is no command \"{}\"{}", InWords(path), word, hint));
+}
+
+// Returns what is wrong in our words where the library's are not plain.
+std::string DescribeError(const CLI::Error& error) {
+  const std::string text = error.what();
+  const std::string option = text.substr(0, text.find(':'));
+  if (text.find(": At Most 1 required but received") != std::string::npos) {
+    return option + " is given more than once";
+  }
+  if (text.find(": 1 required") != std::string::npos) return option + " needs a value behind it";
+  return text;
 }
 
 // Fills in what the words gave, then the environment, then the fallback.
@@ -194,7 +210,10 @@ absl::Status WithMeantName(const absl::Status& status, const Command& command,
   if (!absl::IsNotFound(status)) return status;
   const std::string meant = MeantName(session.client, command, session.arguments);
   if (meant.empty()) return status;
-  return absl::NotFoundError(fmt::format("{}; did you mean {}?", base::MessageOf(status), meant));
+  const std::string_view said = base::MessageOf(status);
+  const bool asks = said.ends_with('?');
+  return absl::NotFoundError(
+      fmt::format("{}{} you mean {}?", said, asks ? " Did" : "; did", meant));
 }
 
 int CodeFor(const Command& command, const absl::Status& status) {
@@ -320,7 +339,7 @@ ParsedLine ParseLine(const Command& root, const std::vector<std::string>& words,
     return line;
   } catch (const CLI::Error& error) {
     see_path();
-    line.status = absl::InvalidArgumentError(InWords(line.path) + error.what());
+    line.status = absl::InvalidArgumentError(InWords(line.path) + DescribeError(error));
     return line;
   }
   const std::vector<const CLI::App*> apps = NamedApps(app);

@@ -1,3 +1,7 @@
+#include <optional>
+#include <set>
+#include <string>
+
 #include "admin-cli/output/views.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
@@ -11,15 +15,73 @@ const Parameter kAddress = {.name = "address",
                             .values = Values::kAddress,
                             .required = true};
 
+// The pods whose addresses are wanted.
+struct WantedPods {
+  std::optional<std::set<std::string>> namespaces;  // None: of all.
+  std::string name;                                 // Empty: all.
+
+  bool Has(const v1::AddressInfo& address) const {
+    if (namespaces && !namespaces->contains(address.pod_namespace())) return false;
+    return name.empty() || name == address.pod_name();
+  }
+  bool all() const { return !namespaces && name.empty(); }
+};
+
+// Returns the namespaces of a team, as its applied policy has them.
+absl::StatusOr<std::set<std::string>> NamespacesOf(const Client& client, const std::string& team) {
+  v1::GetObjectsRequest request;
+  request.set_kind("Team");
+  request.set_name(team);
+  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, client.Ask(kGetObjects, request));
+  std::set<std::string> namespaces;
+  for (const v1::PolicyObjectInfo& object : response.objects()) {
+    const Json value = Json::parse(object.json(), nullptr, /*allow_exceptions=*/false);
+    const Json::json_pointer where("/spec/namespaces");
+    if (!value.contains(where)) continue;
+    for (const Json& one : value[where]) {
+      if (one.is_string()) namespaces.insert(one.get<std::string>());
+    }
+  }
+  return namespaces;
+}
+
+absl::StatusOr<WantedPods> WantedPodsOf(const Session& session) {
+  const Arguments& arguments = session.arguments;
+  WantedPods wanted{.name = arguments.Text("pod")};
+  std::string of_namespace = arguments.Text("namespace");
+  if (const size_t slash = wanted.name.find('/'); slash != std::string::npos) {
+    const std::string before = wanted.name.substr(0, slash);
+    if (!of_namespace.empty() && of_namespace != before) {
+      return absl::InvalidArgumentError(fmt::format(
+          "ip list: --pod {} and --namespace {} are of two namespaces", wanted.name, of_namespace));
+    }
+    of_namespace = before;
+    wanted.name.erase(0, slash + 1);
+  }
+  if (arguments.Has("team")) {
+    ASSIGN_OR_RETURN(wanted.namespaces, NamespacesOf(session.client, arguments.Text("team")));
+  }
+  if (of_namespace.empty()) return wanted;
+  const bool of_team = !wanted.namespaces || wanted.namespaces->contains(of_namespace);
+  wanted.namespaces.emplace();
+  if (of_team) wanted.namespaces->insert(of_namespace);
+  return wanted;
+}
+
 absl::StatusOr<int> List(Session& session) {
+  ASSIGN_OR_RETURN(const WantedPods wanted, WantedPodsOf(session));
   v1::ListAddressesRequest request;
   request.set_node(session.arguments.Text("node"));
   request.set_pool(session.arguments.Text("pool"));
   request.set_state(session.arguments.Text("state"));
-  ListPrinter<v1::AddressInfo> printer(session, AddressForm(session));
+  ListForm<v1::AddressInfo> form = AddressForm(session);
+  if (!wanted.all()) form.what = "addresses of such pods";
+  ListPrinter<v1::AddressInfo> printer(session, std::move(form));
   RETURN_IF_ERROR(
       session.client.Read(kListAddresses, request, [&](const v1::ListAddressesResponse& batch) {
-        for (const v1::AddressInfo& address : batch.addresses()) printer.Add(address);
+        for (const v1::AddressInfo& address : batch.addresses()) {
+          if (wanted.all() || wanted.Has(address)) printer.Add(address);
+        }
         return absl::OkStatus();
       }));
   return Done(printer.Print());
@@ -149,9 +211,15 @@ absl::StatusOr<int> Quarantine(Session& session) {
   if (!session.is_table()) {
     RETURN_IF_ERROR(PrintAddress(session, address));
   } else {
+    const std::string pod = Printable(PodOf(address.pod_namespace(), address.pod_name()));
+    std::string what = ", out of quarantine";
+    if (!request.lift()) {
+      what = pod.empty()
+                 ? ", and will not be used"
+                 : fmt::format(": pod {} keeps it until it ends, and no other gets it", pod);
+    }
     session.Out(fmt::format("{} is {}{}\n", Printable(address.address()),
-                            Printable(address.state()),
-                            request.lift() ? ", out of quarantine" : ", and will not be used"));
+                            Printable(address.state()), what));
   }
   return 0;
 }
@@ -161,10 +229,9 @@ Command ListCommand() {
       .name = "list",
       .summary = "Addresses that are not free",
       .description = "In address order. The filters narrow it together.",
-      .examples =
-          {"spokectl ip list --node node1 --state in_use",
-           "spokectl ip list --pool default -o wide",
-           "spokectl ip list -o json | jq -r '.[] | select(.pod_namespace == \"web\").address'"},
+      .examples = {"spokectl ip list --node node1 --state in_use",
+                   "spokectl ip list --pool default -o wide",
+                   "spokectl ip list --namespace web -o name", "spokectl ip list --team vision"},
       .options = {{.name = "node",
                    .value = "NODE",
                    .help = "Only those of this node",
@@ -177,7 +244,16 @@ Command ListCommand() {
                    .value = "STATE",
                    .help = "Only those in this state",
                    .choices = {"attaching", "available", "in_use", "cooldown", "detaching",
-                               "released", "quarantined", "unusable"}}},
+                               "released", "quarantined", "unusable"}},
+                  {.name = "namespace",
+                   .value = "NAMESPACE",
+                   .help = "Only those of pods of this namespace"},
+                  {.name = "pod",
+                   .value = "POD",
+                   .help = "Only those of pods of this name; NAMESPACE/NAME is one pod"},
+                  {.name = "team",
+                   .value = "TEAM",
+                   .help = "Only those of pods of this team's namespaces"}},
       .run = List,
       .watchable = true};
 }

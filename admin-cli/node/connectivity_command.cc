@@ -195,11 +195,12 @@ absl::Status TestNodes(Session& session, const std::vector<std::string>& nodes,
     if (unheard.contains(node) || lost[node] > 0) continue;
     // A node of which there are no probes has shown nothing.
     const bool passed = heard.contains(node);
-    tests.push_back({.from = node,
-                     .name = "nodes",
-                     .target = fmt::format("{} others", nodes.size() - 1),
-                     .passed = passed,
-                     .detail = passed ? "no probe lost" : "no probe was answered for"});
+    tests.push_back(
+        {.from = node,
+         .name = "nodes",
+         .target = nodes.size() == 2 ? "1 other" : fmt::format("{} others", nodes.size() - 1),
+         .passed = passed,
+         .detail = passed ? "no probe lost" : "no probe was answered for"});
   }
   return absl::OkStatus();
 }
@@ -286,7 +287,7 @@ Command ConnectivityCommand() {
                 "connection where a port is named, else an ICMP echo. A target that refuses a "
                 "connection was reached. The nodes also probe each other. With --to or "
                 "--internet and without --must-fail, one address of each block of peerSpoke must "
-                "not be reached either. Targets need a ClusterNetwork that is applied.",
+                "not be reached either, if a ClusterNetwork is applied.",
             .examples = {"spokectl connectivity test",
                          "spokectl connectivity test --node node1 --node node2 --to 10.8.0.10:443",
                          "spokectl connectivity test --internet 192.0.2.10:443 --must-fail "

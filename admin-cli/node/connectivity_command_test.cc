@@ -120,7 +120,7 @@ TEST_F(ConnectivityTest, WhatWasNotTriedHasNotPassed) {
   EXPECT_THAT(outcome.out,
               AllOf(ContainsRegex("FAIL +node1 +must-fail +10.32.0.10 +not tried"),
                     ContainsRegex("FAIL +node2 +agent +targets +did not answer"),
-                    ContainsRegex("FAIL +node2 +nodes +1 others +no probe was answered for"),
+                    ContainsRegex("FAIL +node2 +nodes +1 other +no probe was answered for"),
                     ContainsRegex("FAIL +node3 +agent .*its agent is not connected"),
                     HasSubstr("SpokeAgentsAway.md")));
 }

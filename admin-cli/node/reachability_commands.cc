@@ -173,10 +173,10 @@ absl::StatusOr<int> ShowNode(Session& session) {
     return code;
   }
   session.Out(fmt::format(
-      "{}: {} lost with {} others in the last {} s, round trips {} (p50), {} "
+      "{}: {} lost with {} other{} in the last {} s, round trips {} (p50), {} "
       "(p99); all nodes: {:.1f} % lost, {} (p50)\n",
-      Printable(node.name()), LostText(node.tally()), node.peers(), response.window_s(),
-      TimeText(node.tally().p50_us()), TimeText(node.tally().p99_us()),
+      Printable(node.name()), LostText(node.tally()), node.peers(), node.peers() == 1 ? "" : "s",
+      response.window_s(), TimeText(node.tally().p50_us()), TimeText(node.tally().p99_us()),
       response.all().probes() == 0 ? 0
                                    : 100.0 * static_cast<double>(response.all().lost()) /
                                          static_cast<double>(response.all().probes()),

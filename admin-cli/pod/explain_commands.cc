@@ -109,6 +109,11 @@ absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
 absl::StatusOr<int> Explain(Session& session) {
   ASSIGN_OR_RETURN(const v1::ExplainRequest request, RequestOf(session.arguments));
   ASSIGN_OR_RETURN(const v1::ExplainResponse response, session.client.Ask(kExplain, request));
+  if (!request.on_node().empty() && response.adds().empty()) {
+    v1::GetNodeRequest node;  // There are no steps also where the name is wrong.
+    node.set_name(request.on_node());
+    RETURN_IF_ERROR(session.client.Ask(kGetNode, node).status());
+  }
   if (!session.is_table()) {
     Json value = {{"summary", response.summary()},
                   {"details", JsonList(response.details())},

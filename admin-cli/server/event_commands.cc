@@ -69,6 +69,12 @@ absl::StatusOr<int> Events(Session& session) {
         return session.world.console.written();  // A reader that has gone ends it.
       },
       request.follow()));
+  // Those of a node that is gone are kept; where there are none, the name may be wrong.
+  if (!any && !request.follow() && !request.node().empty()) {
+    v1::GetNodeRequest node;
+    node.set_name(request.node());
+    RETURN_IF_ERROR(session.client.Ask(kGetNode, node).status());
+  }
   if (!session.is_table() && !request.follow()) RETURN_IF_ERROR(session.PrintValue(values));
   if (session.is_table() && !any) session.Note("there are no events");
   return 0;

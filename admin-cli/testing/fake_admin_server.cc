@@ -385,8 +385,9 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
       object.set_name(key.second);
       object.set_yaml(yaml);
       object.set_version(7);
-      object.set_json(
-          fmt::format(R"({{"kind": "{}", "metadata": {{"name": "{}"}}}})", key.first, key.second));
+      object.set_json(fmt::format(R"({{"kind": "{}", "metadata": {{"name": "{}"}}, "spec": {}}})",
+                                  key.first, key.second,
+                                  state.specs.contains(key) ? state.specs.at(key) : "{}"));
     }
     if (!request->name().empty() && response->objects().empty()) {
       return NotFound(fmt::format("there is no {} {}", request->kind(), request->name()));

@@ -27,6 +27,7 @@ struct FakeState {
   std::map<std::string, v1::ReservationInfo> reservations;
   // The objects by kind and name, as YAML.
   std::map<std::pair<std::string, std::string>, std::string> objects;
+  std::map<std::pair<std::string, std::string>, std::string> specs;  // JSON of those that have any.
   uint64_t policy_version = 1;
   v1::GetAddressHistoryResponse history;
   v1::GetRolloutResponse rollout;

@@ -21,7 +21,10 @@ _azure_overlay_make() {
     -e "s|^\( *- \)/subscriptions/.*|\1$(lab_scale_set pool)|" \
     -e "s|^  azure:\$|&\n    endpoints: {resource_manager: \"http://$LAB_ARM\", metadata: \"http://$LAB_ARM\"}\n    listing: 10s|" \
     "$from/overlays/$AZURE_OVERLAY/ipam-server.yaml" >"$overlay/ipam-server.yaml" || return 1
-  printf 'kubernetes: {}\n' >>"$overlay/ipam-server.yaml"
+  # A node has room for twelve pods. What Kubernetes is told of, it is told of within the patience of a test.
+  sed -i '/^node_addresses:$/,/^[^ ]/d' "$overlay/ipam-server.yaml"
+  printf '%s\n' 'node_addresses: {min: 12, batch: 4, spare: 0, max: 12}' \
+    'kubernetes: {unfit_after: 30s, fit_after: 2s, exhausted_after: 10s}' >>"$overlay/ipam-server.yaml"
   sed -e "s|^azure: {}\$|azure: {reflector: $KUBE_API}|" -e 's|^# maintenance: .*|maintenance: {source: azure, poll: 500ms}|' \
     "$from/azure/netagent.yaml" >"$overlay/netagent.yaml" || return 1
   _server_volume >"$overlay/volume.yaml" || return 1
@@ -41,6 +44,9 @@ _agent_said() { kube -n "$SYSTEM" logs "$(_agent_pod "$1")" | grep -E "$2"; }
 # Agents learn from the metadata service who they are, and prove each address by wire server and reflector.
 case_azure_install() {
   local i=0 node instance log
+  for node in "${LAB_NODES[@]}"; do
+    _tainted "$node" agent-not-ready || { lab_error "$node has not registered with the taint of before its agent" && return 1; }
+  done
   _azure_overlay_make && lab_fabric_started && _system_up || return 1
   for node in "${LAB_NODES[@]}"; do
     instance=$(lab_scale_set pool)/virtualMachines/$i
@@ -70,6 +76,39 @@ case_azure_pods() {
   kube exec "$from" -- ping -c 3 -i 0.2 -W 2 "$(_pod web2 3)" || return 1
   server_ctl audit -o json | jq -e '.differences == []' >/dev/null ||
     { lab_error "store, Azure and agents differ: $(server_ctl audit)" && return 1; }
+}
+
+# _tainted NODE NAME: whether the node has the taint spoke.internal/NAME.
+_tainted() {
+  kube get node "$1" -o json | jq -ce --arg key "spoke.internal/$2" '.spec.taints // [] | ., any(.key == $key and .effect == "NoSchedule")'
+}
+_untainted() { [[ $(_tainted "$1" "$2" | tail -n 1) == false ]]; }
+
+# _ready_condition NODE STATUS: whether the condition SpokeNetworkReady has that status, a reason and a message.
+_ready_condition() {
+  kube get node "$1" -o json | jq -ce --arg status "$2" '[.status.conditions[] | select(.type == "SpokeNetworkReady")]
+    | ., (length == 1 and .[0].status == $status and (.[0].reason | length > 0) and (.[0].message | length > 0))'
+}
+
+# What the scheduler learns of nodes: fit when their agents are ready, not when one is cut off, nor when one is full.
+case_azure_fit() {
+  local node log cut=(OUTPUT --protocol tcp --dport 7443 --jump REJECT --reject-with tcp-reset)
+  log=$(lab_node_log node1 kubelet)
+  for node in "${LAB_NODES[@]}"; do
+    lab_wait 60 "$node to lose the taint of before its agent" "$log" _untainted "$node" agent-not-ready || return 1
+    lab_wait 30 "$node to be said to be ready" "$log" _ready_condition "$node" True || return 1
+  done
+  lab_node_exec node2 iptables -w -I "${cut[@]}" || return 1
+  lab_wait 150 "node2, whose agent is cut off, to be tainted" "$log" _tainted node2 agent-not-ready || return 1
+  lab_wait 30 "node2 to be said not to be ready" "$log" _ready_condition node2 False || return 1
+  _untainted node1 agent-not-ready || { lab_error "node1 is tainted too: $(_tainted node1 agent-not-ready)" && return 1; }
+  lab_show kube get nodes -o 'custom-columns=NAME:.metadata.name,TAINTS:.spec.taints[*].key'
+  lab_node_exec node2 iptables -w -D "${cut[@]}" || return 1
+  lab_wait 90 "node2 to lose the taint again" "$log" _untainted node2 agent-not-ready || return 1
+  kube scale deployment web1 --replicas=12 >/dev/null || return 1
+  lab_wait 60 "node1, which is full, to be tainted" "$log" _tainted node1 no-addresses || return 1
+  kube scale deployment web1 --replicas=10 >/dev/null || return 1
+  lab_wait 60 "node1 to lose that taint" "$log" _untainted node1 no-addresses
 }
 
 # _azure_maintenance NODE STATUS REASON WORDS: whether Kubernetes says so of the node, and has the taint while there is

@@ -12,7 +12,7 @@ source "$ROOT/tests/kubernetes/azure_cases.sh"
 # shellcheck source=run_cases.sh
 source "$ROOT/tests/kubernetes/run_cases.sh"
 
-readonly CASES=(azure_install azure_pods azure_maintenance)
+readonly CASES=(azure_install azure_pods azure_fit azure_maintenance)
 
 main() {
   if (($# < 2)) || [[ ! -f $2 ]]; then
@@ -23,6 +23,8 @@ main() {
   image=$(cd "$(dirname "$2")" && pwd)/$(basename "$2")
   cases_known "${*:3}" "${CASES[@]}" || exit 2
   lab_for_test "$1"
+  # shellcheck disable=SC2034  # For kube_node_up.
+  KUBE_TAINTS=spoke.internal/agent-not-ready=:NoSchedule
   lab_step "A cluster of two machines of the simulated Azure without any pod network"
   lab_cluster_network
   kube_control_up

@@ -8,6 +8,7 @@ readonly KUBE_API=${LAB_ADDRESSES[$LAB_CONTROL]}
 readonly KUBE_SERVICES=10.96.0.0/16
 readonly KUBE_API_SERVICE=10.96.0.1
 readonly KUBE_ADMIN_TOKEN=lab-admin
+KUBE_TAINTS=''  # What a test may set: taints that nodes register with.
 
 # kube ARGUMENTS...: kubectl, as administrator.
 kube() {
@@ -75,14 +76,12 @@ kube_control_up() {
     --log-level error || return 1
   lab_node_spawn "$LAB_CONTROL" kube-apiserver "$KUBERNETES_BIN/kube-apiserver" "${api[@]}" || return 1
   lab_wait 90 "the API server to be ready" "$(_kube_log kube-apiserver)" _kube_ready || return 1
-  # Short periods: a node that dies is to be seen within the patience of a test. And ten taints a second in place of one
-  # in ten seconds: while no node of the new cluster is ready, each is queued for one again every five seconds, and what
-  # is queued comes before the node that dies.
+  # Short periods: a node that dies is to be seen within the patience of a test.
   lab_node_spawn "$LAB_CONTROL" kube-controller-manager "$KUBERNETES_BIN/kube-controller-manager" \
     --kubeconfig=/etc/kubernetes/admin.conf --root-ca-file=/etc/kubernetes/ca.crt \
     --service-account-private-key-file=/etc/kubernetes/tokens.key --leader-elect=false \
     --kube-api-qps=100 --kube-api-burst=200 --node-monitor-grace-period=10s \
-    --pod-eviction-timeout=10s --node-eviction-rate=10 || return 1
+    --pod-eviction-timeout=10s || return 1
   lab_node_spawn "$LAB_CONTROL" kube-scheduler "$KUBERNETES_BIN/kube-scheduler" \
     --kubeconfig=/etc/kubernetes/admin.conf --leader-elect=false --kube-api-qps=100 \
     --kube-api-burst=200 || return 1
@@ -144,7 +143,7 @@ kube_node_up() {
     --kubeconfig=/etc/kubernetes/kubelet.conf "--hostname-override=$node" \
     "--node-ip=${LAB_ADDRESSES[$node]}" --container-runtime=remote \
     --container-runtime-endpoint=unix:///run/containerd/containerd.sock --cgroup-root=/ \
-    --root-dir=/var/lib/kubelet --cert-dir=/var/lib/kubelet/pki \
+    --root-dir=/var/lib/kubelet --cert-dir=/var/lib/kubelet/pki "--register-with-taints=$KUBE_TAINTS" \
     "--pod-infra-container-image=$LAB_PAUSE_IMAGE" || return 1
   lab_node_spawn "$node" kube-proxy "$KUBERNETES_BIN/kube-proxy" \
     --kubeconfig=/etc/kubernetes/kubelet.conf "--hostname-override=$node" \

@@ -11,6 +11,7 @@
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/loop_call.h"
 #include "ipam-server/operators/policy_versions.h"
+#include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/kinds/pool.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/object_text.h"
@@ -327,6 +328,10 @@ absl::Status AdminService::DeleteObjects(const Context& context,
     ASSIGN_OR_RETURN(keys, ParseObjectKeys(FilesOf(request.files())));
   }
   for (const v1::ObjectName& object : request.objects()) {
+    if (FindKind(object.kind()) == nullptr) {
+      return absl::NotFoundError(
+          fmt::format("there is no kind \"{}\"; the kinds are {}", object.kind(), KnownKinds()));
+    }
     keys.push_back({object.kind(), object.name()});
   }
   if (keys.empty()) {

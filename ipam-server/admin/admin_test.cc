@@ -41,6 +41,11 @@ TEST_F(AdminTest, AppliedPoolsServeNodesAndCannotBeTakenAwayUnderThem) {
   EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
             StatusCode::FAILED_PRECONDITION);
   EXPECT_EQ(PoolNames(), both);
+  name.set_kind("Pol");
+  const grpc::Status wrong = Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted);
+  EXPECT_EQ(wrong.error_code(), StatusCode::NOT_FOUND);
+  EXPECT_NE(wrong.error_message().find("there is no kind \"Pol\"; the kinds are"),
+            std::string::npos);
   request.clear_objects();
   EXPECT_EQ(Ask(&v1::AdminService::Stub::DeleteObjects, request, deleted).error_code(),
             StatusCode::INVALID_ARGUMENT);

@@ -87,7 +87,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   const NodeRecord* record = FindByName(view.fleet.ledger, name);
   if (record == nullptr) {
     return absl::NotFoundError(
-        fmt::format("no agent has said hello for node {}: is spoke-netagent running there, with "
+        fmt::format("there is no node {}, since no agent has said hello for it: is spoke-netagent "
+                    "running there, with "
                     "the right server address and certificate?",
                     name));
   }

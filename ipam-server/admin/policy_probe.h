@@ -26,7 +26,8 @@ struct ProbePlan {
 
 // Plans probes; without targets of the hub, or of the spokes, to the first address of each of
 // their blocks in `objects`. Errors: kInvalidArgument (a target that is none, too many of them, or
-// too long a timeout), kFailedPrecondition (no ClusterNetwork, or one without such blocks).
+// too long a timeout), kFailedPrecondition (nothing to choose from: no target is
+// named, and there is no ClusterNetwork, or one without such blocks).
 absl::StatusOr<ProbePlan> PlanProbes(const ObjectSet& objects,
                                      const v1::VerifyPolicyRequest& request);
 

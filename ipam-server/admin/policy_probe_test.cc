@@ -93,6 +93,21 @@ TEST(PlanProbes, NeedsAPromiseToTry) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(PlanProbes, TriesWhatIsNamedWithoutAnyPolicy) {
+  v1::VerifyPolicyRequest request;
+  request.add_hub_targets("10.1.0.7");
+  const auto reached = PlanProbes({}, request);
+  ASSERT_TRUE(reached.ok()) << reached.status();
+  EXPECT_THAT(reached->targets, ElementsAre(Target("10.1.0.7")));
+  EXPECT_EQ(reached->hubs, 1U);
+  request.clear_hub_targets();
+  request.add_spoke_targets("10.32.0.7:443");
+  const auto not_reached = PlanProbes({}, request);
+  ASSERT_TRUE(not_reached.ok()) << not_reached.status();
+  EXPECT_THAT(not_reached->targets, ElementsAre(Target("10.32.0.7", 443)));
+  EXPECT_EQ(not_reached->hubs, 0U);
+}
+
 TEST(PlanProbes, RefusesTooMuch) {
   const ObjectSet objects = Networks("{hub: [10.8.0.0/16]}");
   v1::VerifyPolicyRequest many;

@@ -92,6 +92,7 @@ lab_init() {
   fi
   chmod 0755 "$LAB_DIR"  # mktemp's 0700 would keep a container's users out of shared files.
   if [[ -d ${SPOKE_BIN:-} ]]; then SPOKE_BIN=$(cd "$SPOKE_BIN" && pwd); fi
+  if [[ -d ${LAB_TOOLS:-} ]]; then LAB_TOOLS=$(cd "$LAB_TOOLS" && pwd); fi
   LAB_ID=spoke-lab-$$-$RANDOM
   set -o errtrace
   trap '_lab_on_error "${BASH_SOURCE[0]}:$LINENO" "$BASH_COMMAND"' ERR

@@ -388,7 +388,9 @@ _hundred_while_leader_dies() {
   [[ $(_leader) != "$leader" ]] || { lab_error "$leader is said to lead, and its machine is gone" && return 1; }
   leader_ctl recovery show -o json | jq -e '.phase == "open"' >/dev/null ||
     { lab_error "it asks nodes first: $(leader_ctl recovery show)" && return 1; }
-  # As a cloud's node controller does when the machine is no more: its pods are then made anew elsewhere.
+  # As a cloud's node controller does when the machine is no more: its pods are then made anew elsewhere. Kubernetes 1.20
+  # by itself leaves them there: while no node of a new cluster is ready, its queue of nodes for the taint NoExecute gets
+  # each several times (SetRemove and Add), and one that is ready again is never removed from its head (RemoveFromQueue).
   kube delete node "$node" >/dev/null || return 1
   if ! lab_wait 240 "100 pods to run on ${others[*]}" "" _running_on "${others[*]}" crowd 100; then
     kube get pods --output wide | grep -v Running

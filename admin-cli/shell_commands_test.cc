@@ -90,7 +90,8 @@ TEST_F(CommandTest, WrongWordsAreNamedWithWhatMayHaveBeenMeant) {
   EXPECT_THAT(err("status --timeout soon"), HasSubstr("\"soon\" is not a time such as"));
   EXPECT_THAT(err("ip show 10.1.0.5 10.1.0.6"), HasSubstr("one word too many"));
   EXPECT_THAT(err("reserve what"), HasSubstr("; there are create, hosts, list, release"));
-  EXPECT_THAT(err("status --server a:1 --server b:1"), HasSubstr("status: --server is given more than once"));
+  EXPECT_THAT(err("status --server a:1 --server b:1"),
+              HasSubstr("status: --server is given more than once"));
   EXPECT_THAT(err("node list -o"), HasSubstr("needs a value behind it"));
   EXPECT_THAT(err("node list --watch --interval soon"),
               HasSubstr("--interval: \"soon\" is not a time such as"));

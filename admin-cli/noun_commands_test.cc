@@ -144,6 +144,7 @@ TEST_F(NounTest, NounsAreKnownByTheirPluralsToo) {
 }
 
 TEST_F(NounTest, AnEmptyListIsANoteAndStillAList) {
+  EXPECT_EQ(Run("node list -l no=such").err, "spokectl: there are no nodes with such labels\n");
   Change([](FakeState& state) { state.nodes.clear(); });
   const Outcome outcome = Run("node list");
   EXPECT_EQ(outcome.code, 0);

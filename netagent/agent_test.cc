@@ -37,6 +37,7 @@ class AgentTest : public testing::Test {
  protected:
   AgentTest() {
     kernel_.SetNic({.name = "eth0", .mtu = 1500});
+    config_.nic = "eth0";
     config_.servers = {"unix:" + dir_.File("no-server.sock")};
     config_.tls.insecure = true;
     config_.cni_socket = dir_.File("cni.sock");

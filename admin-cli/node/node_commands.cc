@@ -48,7 +48,9 @@ bool HasAll(const v1::NodeInfo& node, const Labels& labels) {
 
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const Labels labels, SelectedLabels(session.arguments));
-  ListPrinter<v1::NodeInfo> printer(session, NodeForm(session));
+  ListForm<v1::NodeInfo> form = NodeForm(session);
+  if (!labels.empty()) form.what = "nodes with such labels";
+  ListPrinter<v1::NodeInfo> printer(session, std::move(form));
   RETURN_IF_ERROR(session.client.Read(kListNodes, {}, [&](const v1::ListNodesResponse& batch) {
     for (const v1::NodeInfo& node : batch.nodes()) {
       if (HasAll(node, labels)) printer.Add(node);

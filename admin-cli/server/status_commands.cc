@@ -118,9 +118,9 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
   AddAddresses(status, fields);
   if (status.addresses_quarantined() > 0) {
     fields.push_back({"Quarantine",
-                      {fmt::format("{} addresses; see: spokectl ip list --state "
-                                   "quarantined",
-                                   status.addresses_quarantined()),
+                      {fmt::format("{} {}; see: spokectl ip list --state quarantined",
+                                   status.addresses_quarantined(),
+                                   status.addresses_quarantined() == 1 ? "address" : "addresses"),
                        Tone::kWarning}});
   }
   if (status.reservations() > 0) {

@@ -46,6 +46,13 @@ TEST_F(CommandTest, StatusIsOneWithProblemsAndNeverEndsAWatch) {
   EXPECT_EQ(Run("status").code, 2);
 }
 
+TEST_F(CommandTest, StatusCountsOneAddressAsOne) {
+  Change([](FakeState& state) { state.status.set_addresses_quarantined(1); });
+  EXPECT_THAT(Run("status").out, HasSubstr("1 address; see: spokectl ip list"));
+  Change([](FakeState& state) { state.status.set_addresses_quarantined(2); });
+  EXPECT_THAT(Run("status").out, HasSubstr("2 addresses; see: spokectl ip list"));
+}
+
 TEST_F(CommandTest, StatusDoesNotAddUpFamilies) {
   Change([](FakeState& state) {
     state.status.set_addresses_usable(251);

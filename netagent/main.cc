@@ -24,7 +24,6 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/network_facts.h"
-#include "lib/node_checks/facts/uplink.h"
 #include "lib/node_checks/facts/virtual_services.h"
 #include "lib/node_checks/services/service_prober.h"
 #include "lib/os/clock.h"
@@ -57,6 +56,7 @@
 #include "netagent/nftables/nft_watch.h"
 #include "netagent/node/claims_text.h"
 #include "netagent/node/netlink_node_routes.h"
+#include "netagent/node/nic_name.h"
 #include "netagent/node/node_setup.h"
 #include "netagent/node/node_watch.h"
 #include "netagent/node/service_watch.h"
@@ -482,35 +482,38 @@ AnnouncedMaintenance MaintenanceOf(MaintenanceWatch* watch) {
 }
 
 // Finds the NIC where the configuration does not name it.
-absl::StatusOr<AgentConfig> WithNic(AgentConfig config) {
+absl::StatusOr<AgentConfig> WithNic(AgentConfig config, KernelLinks& links) {
   if (!config.nic.empty()) return config;
-  absl::StatusOr<std::string> uplink = node_checks::ReadUplink();
-  if (!uplink.ok()) {
-    return base::Annotate(uplink.status(),
+  absl::StatusOr<std::string> found =
+      FindNic({.file = config.state_dir + "/nic",
+               .is_there = [&](const std::string& name) { return links.ReadNic(name).ok(); },
+               .find = &node_checks::ReadUplink});
+  if (!found.ok()) {
+    return base::Annotate(found.status(),
                           "set `nic` to the device that carries the node's addresses, since it "
                           "cannot be found");
   }
-  config.nic = *std::move(uplink);
+  config.nic = *std::move(found);
   return config;
 }
 
 absl::Status Run(const AgentConfig& written, telemetry::Log& standard_error) {
   telemetry::LogTail log(standard_error, kKeptLogBytes);
-  ASSIGN_OR_RETURN(const AgentConfig config, WithNic(written));
-  ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(config));
-  RETURN_IF_ERROR(os::MakeDirectory(config.state_dir));
+  ASSIGN_OR_RETURN(node_api::NodeIdentity identity, ReadIdentity(written));
+  RETURN_IF_ERROR(os::MakeDirectory(written.state_dir));
   ASSIGN_OR_RETURN(const FaultPoint fault_point, FaultPointOfEnvironment());
   // The journal's lock comes first: nothing may be touched while another agent is alive.
-  ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(config, fault_point, log));
-  ASSIGN_OR_RETURN(const std::unique_ptr<const Clocks> clocks, OpenClocks(config, identity));
+  ASSIGN_OR_RETURN(OpenedJournal opened, OpenNodesJournal(written, fault_point, log));
+  ASSIGN_OR_RETURN(const std::unique_ptr<const Clocks> clocks, OpenClocks(written, identity));
   // Signals are blocked before the first thread: one that does not block them would get them, and
   // be ended by them, or, in a container, lose them.
   const os::SignalWaiter signals({SIGINT, SIGTERM});
-  daemon::ServedHealth health(HealthOf(config), log);
-  const std::string sysctl_root = SysctlRoot(config.host_root);
+  daemon::ServedHealth health(HealthOf(written), log);
+  const std::string sysctl_root = SysctlRoot(written.host_root);
   ASSIGN_OR_RETURN(
       const std::unique_ptr<KernelLinks> links,
       KernelLinks::Create({.log = &log, .fault_point = fault_point, .sysctl_root = sysctl_root}));
+  ASSIGN_OR_RETURN(const AgentConfig config, WithNic(written, *links));
   const auto nic = links->ReadNic(config.nic);
   if (!nic.ok()) return base::Annotate(nic.status(), "nic " + config.nic);
   ASSIGN_OR_RETURN(const azure::Identity in_azure,

@@ -9,8 +9,8 @@
 #include "lib/base/status.h"
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/facts_reader.h"
+#include "lib/node_checks/facts/network_facts.h"
 #include "lib/node_checks/facts/server_probe.h"
-#include "lib/node_checks/facts/uplink.h"
 #include "lib/node_checks/services/service_prober.h"
 #include "lib/os/file.h"
 

@@ -88,8 +88,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
   if (record == nullptr) {
     return absl::NotFoundError(
         fmt::format("there is no node {}, since no agent has said hello for it: is spoke-netagent "
-                    "running there, with "
-                    "the right server address and certificate?",
+                    "running there, with the right server address and certificate?",
                     name));
   }
   v1::ExplainResponse out;

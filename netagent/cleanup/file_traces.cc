@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kMaxConflistBytes = 1 << 20;
 constexpr size_t kMaxPluginBytes = 64 << 20;
-constexpr const char* kStateFiles[] = {"clock",  "journal",     "policy",
-                                       "series", "store-token", "azure-instance.json"};
+constexpr const char* kStateFiles[] = {
+    "clock", "journal", "nic", "policy", "series", "store-token", "azure-instance.json"};
 // The ending of files that os::WriteFileAtomic() is writing.
 constexpr const char* kBeingWritten = ".tmp";
 // The directory below /run and /var/lib that is nobody's but ours.

@@ -59,6 +59,7 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
                            "run/spoke/netagent/clock",
                            "run/spoke/netagent/journal",
                            "run/spoke/netagent/journal.lock",
+                           "run/spoke/netagent/nic",
                            "run/spoke/netagent/policy.tmp",
                            "run/spoke/netagent/store-token",
                            "lib/spoke/netagent/store-token",
@@ -77,16 +78,17 @@ TEST_F(FileTracesTest, WhatTheAgentMakesIsFoundAndNothingElse) {
   }
   Write("bin/spoke", "program");
   Write("bin/spoke.tmp", "prog");
-  EXPECT_THAT(Ours(),
-              ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
-                          "run/spoke/netagent/clock", "run/spoke/netagent/journal",
-                          "run/spoke/netagent/policy.tmp", "run/spoke/netagent/store-token",
-                          "run/spoke/netagent/tls/node.pem", "run/spoke/tombstones/.1.tmp",
-                          "run/spoke/tombstones/0123456789abcdef", "lib/spoke/netagent/store-token",
-                          "lib/spoke/netagent", "run/spoke/cni.sock", "run/spoke/cni.sock.stopped",
-                          "run/spoke/health.sock", "run/spoke/netagent/journal.lock",
-                          "run/spoke/tombstones", "run/spoke/netagent/tls", "run/spoke/netagent",
-                          "lib/spoke", "run/spoke"));
+  EXPECT_THAT(
+      Ours(),
+      ElementsAre("net.d/05-spoke.conflist", "bin/spoke", "bin/spoke.tmp",
+                  "run/spoke/netagent/clock", "run/spoke/netagent/journal",
+                  "run/spoke/netagent/nic", "run/spoke/netagent/policy.tmp",
+                  "run/spoke/netagent/store-token", "run/spoke/netagent/tls/node.pem",
+                  "run/spoke/tombstones/.1.tmp", "run/spoke/tombstones/0123456789abcdef",
+                  "lib/spoke/netagent/store-token", "lib/spoke/netagent", "run/spoke/cni.sock",
+                  "run/spoke/cni.sock.stopped", "run/spoke/health.sock",
+                  "run/spoke/netagent/journal.lock", "run/spoke/tombstones",
+                  "run/spoke/netagent/tls", "run/spoke/netagent", "lib/spoke", "run/spoke"));
 }
 
 TEST_F(FileTracesTest, AnotherConfigurationOrPluginIsNotOurs) {

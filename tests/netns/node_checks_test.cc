@@ -8,7 +8,6 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/kernel_probe.h"
 #include "lib/node_checks/facts/network_facts.h"
-#include "lib/node_checks/facts/uplink.h"
 #include "lib/os/subprocess.h"
 #include "tests/support/netns_fixture.h"
 

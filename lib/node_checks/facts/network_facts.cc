@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "lib/base/status.h"
 #include "lib/netlink/link.h"
@@ -12,6 +13,7 @@
 #include "lib/netlink/socket.h"
 #include "lib/nft/firewall_dump.h"
 #include "lib/node_checks/facts/legacy_filter.h"
+#include "lib/node_checks/facts/uplink.h"
 
 namespace spoke::node_checks {
 namespace {
@@ -26,15 +28,23 @@ absl::Status ReadAddresses(netlink::Socket& socket, int32_t link, NicFacts& nic)
   return absl::OkStatus();
 }
 
+// Returns the default routes of the main table that lead somewhere.
+absl::StatusOr<std::vector<netlink::Route>> DefaultRoutes(netlink::Socket& socket,
+                                                          ip::Family family) {
+  ASSIGN_OR_RETURN(std::vector<netlink::Route> routes, netlink::DumpAllRoutes(socket, family));
+  std::erase_if(routes, [](const netlink::Route& route) {
+    return route.table != RT_TABLE_MAIN || route.type != RTN_UNICAST ||
+           route.destination.length() != 0;
+  });
+  return routes;
+}
+
 absl::Status ReadGateways(netlink::Socket& socket, int32_t link, NodeFacts& facts) {
   for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
-    ASSIGN_OR_RETURN(const auto routes, netlink::DumpAllRoutes(socket, family));
+    ASSIGN_OR_RETURN(const auto routes, DefaultRoutes(socket, family));
     ASSIGN_OR_RETURN(const auto neighbours, netlink::DumpNeighbours(socket, family, link));
     for (const netlink::Route& route : routes) {
-      if (route.table != RT_TABLE_MAIN || route.link != link || !route.gateway ||
-          route.destination.length() != 0) {
-        continue;
-      }
+      if (route.link != link || !route.gateway) continue;
       const bool silent = std::any_of(
           neighbours.begin(), neighbours.end(), [&](const netlink::Neighbour& neighbour) {
             return neighbour.address == *route.gateway && (neighbour.state & NUD_FAILED) != 0;
@@ -73,6 +83,22 @@ absl::Status TryReadNftables(NodeFacts& facts) {
 }  // namespace
 
 void ReadLinks(NodeFacts& facts) { facts.links_status = TryReadLinks(facts); }
+
+absl::StatusOr<std::string> ReadUplink() {
+  ASSIGN_OR_RETURN(netlink::Socket socket, netlink::Socket::Open());
+  std::vector<DefaultRoute> routes;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    if (!routes.empty()) break;
+    ASSIGN_OR_RETURN(const auto of_family, DefaultRoutes(socket, family));
+    for (const netlink::Route& route : of_family) routes.push_back({route.link, route.metric});
+  }
+  ASSIGN_OR_RETURN(const int32_t index, ChooseUplink(routes));
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket, ""));
+  for (const netlink::Link& link : links) {
+    if (link.index == index) return link.name;
+  }
+  return absl::NotFoundError("the default route's device is gone");
+}
 
 void ReadFirewall(const std::string& proc, NodeFacts& facts) {
   facts.firewall_status = TryReadNftables(facts);

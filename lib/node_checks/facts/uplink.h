@@ -1,23 +1,22 @@
-// Finds the device by which a node reaches others: that of the default route.
+// Tells by which device a node reaches others. Pure, thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <span>
-#include <string>
 
 #include "absl/status/statusor.h"
-#include "lib/netlink/network_layer.h"
 
 namespace spoke::node_checks {
 
-// Returns the index of the device of the default route with the lowest metric, of the routes of one
-// address family. Only the main table counts. Pure, thread-safe. Errors: kNotFound (no such route),
-// kFailedPrecondition (routes with that metric have different devices, or one route has several).
-absl::StatusOr<int32_t> UplinkOf(std::span<const netlink::Route> routes);
+// A default route of the main table.
+struct DefaultRoute {
+  int32_t link = 0;     // The index of its device; 0: it has several next hops.
+  uint32_t metric = 0;  // The lower metric wins.
+};
 
-// Returns the name of that device in the calling thread's network namespace: by IPv4's routes, and
-// by IPv6's where IPv4 has no default route. Blocks for a millisecond. Errors: those of
-// UplinkOf(), and of netlink::Dump().
-absl::StatusOr<std::string> ReadUplink();
+// Returns the index of the device of the route with the lowest metric, of the default routes of one
+// address family. Errors: kNotFound (there are none), kFailedPrecondition (those with that metric
+// have different devices, or one of them has several next hops).
+absl::StatusOr<int32_t> ChooseUplink(std::span<const DefaultRoute> routes);
 
 }  // namespace spoke::node_checks

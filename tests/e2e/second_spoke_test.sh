@@ -30,53 +30,6 @@ second_log() { lab_node_log "$SECOND" spoke-ipam-server; }
 # second_ctl ARGUMENTS...: as lab_spokectl, which asks the first spoke's server.
 second_ctl() { lab_node_exec "$SECOND" "$(lab_bin spokectl)" --server "unix:$LAB_ADMIN_SOCKET" "$@"; }
 
-# peers BLOCK: a policy by which the block is another spoke's.
-peers() {
-  printf 'apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: peers}\nspec: {peerSpoke: ["%s"]}\n' "$1"
-}
-
-# pool BLOCK: a policy by which the block is a pool.
-pool() { printf 'apiVersion: spoke/v1\nkind: Pool\nmetadata: {name: more}\nspec: {cidr: %s}\n' "$1"; }
-
-# refused CODE MESSAGE COMMAND...: COMMAND, which is spokectl, ends with CODE and says so, of what is on standard input.
-refused() {
-  local want=$1 message=$2 said code=0
-  said=$("${@:3}" 2>&1) || code=$?
-  if [[ $code != "$want" || $said != *"$message"* ]]; then
-    lab_error "it ended with $code and said \"$said\", instead of $want and \"$message\""
-    return 1
-  fi
-  lab_say "$message"
-}
-
-# pools_are CONTROL POOLS: the server asked by CONTROL has these blocks, and no other.
-pools_are() {
-  local blocks
-  blocks=$("$1" pool list -o json | jq -r '.[].cidr' | paste -s -d ' ')
-  if [[ $blocks != "$2" ]]; then
-    lab_error "the pools are $blocks, not $2"
-    return 1
-  fi
-}
-
-# apart CONTROL POOL_NAME POOL PEER: what the server asked by CONTROL, which has that pool, does with the network PEER.
-apart() {
-  local control=$1 within=${4%.0.0/16}.65.0/24 change='change one of them'
-  peers "$3" | refused 5 "spec.peerSpoke: $3 overlaps $3, the cidr of Pool \"$2\" (in the server's configuration): $change" \
-    "$control" apply -f -
-  # Without the policy it is a pool like any other; in one file with it, the file is wrong.
-  pool "$within" | "$control" apply -f - --dry-run >/dev/null
-  { peers "$4" && printf -- '---\n' && pool "$within"; } |
-    refused 2 "spec.cidr: $within overlaps $4, a block of peerSpoke of ClusterNetwork \"peers\" (stdin:4): $change" \
-      "$control" apply -f -
-  peers "$4" | "$control" apply -f - >/dev/null
-  pool "$within" |
-    refused 5 "spec.cidr: $within overlaps $4, a block of peerSpoke of ClusterNetwork \"peers\" (applied before): $change" \
-      "$control" apply -f -
-  refused 5 "$within overlaps $4, a block of peerSpoke" "$control" pool create more --cidr "$within"
-  pools_are "$control" "$3"
-}
-
 step_spokes() {
   lab_step "Two spokes: $FIRST_NETWORK with the pool $FIRST_POOL, and $SECOND_NETWORK with $SECOND_POOL"
   LAB_ADDRESSES+=(["$SECOND"]=${SECOND_NETWORK%.0/16}.4)
@@ -93,8 +46,8 @@ step_spokes() {
 
 step_policies() {
   lab_step "Each takes the other's network for a peer spoke's, and then no pool there"
-  apart lab_spokectl first "$FIRST_POOL" "$SECOND_NETWORK"
-  apart second_ctl second "$SECOND_POOL" "$FIRST_NETWORK"
+  lab_spokes_apart lab_spokectl first "$FIRST_POOL" "$SECOND_NETWORK" 10.32.65.0/24
+  lab_spokes_apart second_ctl second "$SECOND_POOL" "$FIRST_NETWORK" 10.20.65.0/24
   lab_ok "neither has a pool in the other's network"
 }
 
@@ -108,7 +61,7 @@ error=\"FAILED_PRECONDITION: ClusterNetwork \\\"peers\\\": spec.peerSpoke: $FIRS
 Pool \\\"strange\\\" (in the server's configuration): change one of them\"" "$(second_log)"
   lab_wait 30 "the second server to end" "$(second_log)" second_ended
   second_start "{name: second, cidr: $SECOND_POOL}"
-  pools_are second_ctl "$SECOND_POOL"
+  lab_pools_are second_ctl "$SECOND_POOL"
   lab_ok "it names the policy, the pool and both blocks"
 }
 second_ended() { ! lab_node_running "$SECOND" spoke-ipam-server; }

@@ -54,40 +54,11 @@ SECOND
   lab_wait 90 "the second spoke's server to answer" "$(lab_node_log node1 kubelet)" second_ctl pool list
 }
 
-# _refused MESSAGE COMMAND...: COMMAND, which is spokectl, ends with the code of a refusal, and says so.
-_refused() {
-  local message=$1 said code=0
-  said=$("${@:2}" 2>&1) || code=$?
-  [[ $said == *"$message"* && $code == 5 ]] ||
-    { lab_error "${*:2} ended with $code and said \"$said\", instead of 5 and \"$message\"" && return 1; }
-  lab_say "$message"
-}
-
-_pools() { "$1" pool list -o json | jq -r '.[].cidr' | paste -s -d ' '; }
-
-# _peer BLOCK: a policy by which the block is another spoke's.
-_peer() {
-  printf 'apiVersion: spoke/v1\nkind: ClusterNetwork\nmetadata: {name: peers}\nspec: {peerSpoke: ["%s"]}\n' "$1"
-}
-
-# _apart CONTROL POOL PEER WITHIN: the server asked by CONTROL, which has POOL, refuses it for another spoke's network.
-# It takes PEER for one: from then on it refuses a pool WITHIN.
-_apart() {
-  local control=$1 pool=$2 peer=$3 within=$4 pools
-  pools=$(_pools "$control") || return 1
-  [[ " $pools " == *" $pool "* ]] ||
-    { lab_error "$control lists the pools \"$pools\", and $pool is not among them" && return 1; }
-  _peer "$pool" | _refused "$pool overlaps $pool, the cidr of Pool" "$control" apply -f - || return 1
-  _peer "$peer" | "$control" apply -f - || return 1
-  _refused "$within overlaps $peer, a block of peerSpoke" "$control" pool create more --cidr "$within" || return 1
-  [[ $(_pools "$control") == "$pools" ]] || { lab_error "$control lists pools $(_pools "$control"), not $pools" && return 1; }
-  "$control" delete ClusterNetwork peers
-}
-
 # Two spokes of one cluster, each with the other's network in its policy: neither takes addresses that are the other's.
 case_second_spoke() {
   _second_up || return 1
-  _apart server_ctl "$FIRST_POOL" "$SECOND_NETWORK" "${SECOND_POOL/.64./.65.}" || return 1
-  _apart second_ctl "$SECOND_POOL" "$FIRST_POOL" 10.20.65.0/24 || return 1
+  lab_spokes_apart server_ctl default "$FIRST_POOL" "$SECOND_NETWORK" 10.32.65.0/24 || return 1
+  server_ctl delete ClusterNetwork peers || return 1
+  lab_spokes_apart second_ctl second "$SECOND_POOL" "$FIRST_POOL" 10.20.65.0/24 || return 1
   kube delete namespace "$SECOND_SYSTEM" --wait=false >/dev/null
 }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "admin-cli/output/views.h"
+#include "admin-cli/policy/objects.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 
@@ -26,24 +27,6 @@ struct WantedPods {
   }
   bool all() const { return !namespaces && name.empty(); }
 };
-
-// Returns the namespaces of a team, as its applied policy has them.
-absl::StatusOr<std::set<std::string>> NamespacesOf(const Client& client, const std::string& team) {
-  v1::GetObjectsRequest request;
-  request.set_kind("Team");
-  request.set_name(team);
-  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, client.Ask(kGetObjects, request));
-  std::set<std::string> namespaces;
-  for (const v1::PolicyObjectInfo& object : response.objects()) {
-    const Json value = Json::parse(object.json(), nullptr, /*allow_exceptions=*/false);
-    const Json::json_pointer where("/spec/namespaces");
-    if (!value.contains(where)) continue;
-    for (const Json& one : value[where]) {
-      if (one.is_string()) namespaces.insert(one.get<std::string>());
-    }
-  }
-  return namespaces;
-}
 
 absl::StatusOr<WantedPods> WantedPodsOf(const Session& session) {
   const Arguments& arguments = session.arguments;

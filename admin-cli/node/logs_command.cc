@@ -1,5 +1,6 @@
 // The verbs `logs node` and `node state`: what a node's agent has kept, as it tells by way of the
 // server.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -43,23 +44,48 @@ bool IsOfLevel(std::string_view line, std::string_view least) {
   return false;
 }
 
+// Whether a line, which begins with its time, is from `since` on. What has no time is of the line
+// before, so that it is not lost.
+class Since {
+ public:
+  explicit Since(absl::Time since) : since_(since) {}
+
+  bool Has(std::string_view line) {
+    absl::Time at;
+    const std::string word(line.substr(0, line.find(' ')));
+    std::string ignored;
+    if (absl::ParseTime(absl::RFC3339_full, word, &at, &ignored)) is_later_ = at >= since_;
+    return is_later_;
+  }
+
+ private:
+  const absl::Time since_;
+  bool is_later_ = true;
+};
+
 absl::StatusOr<int> Logs(Session& session) {
   const std::string& node = session.arguments.Text("node");
   ASSIGN_OR_RETURN(const std::string text, AskForPart(session, node, "log"));
   const std::string& least = session.arguments.Text("level");
   const std::string& wanted = session.arguments.Text("grep");
-  Json lines = Json::array();
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    if (line.empty() || !IsOfLevel(line, least) || !absl::StrContains(line, wanted)) continue;
-    if (session.is_table() || session.format == Format::kName) {
-      session.Out(Printable(line) + "\n");
-    } else {
-      lines.push_back(line);
-    }
+  absl::Time from = absl::InfinitePast();
+  if (session.arguments.Has("since")) {
+    ASSIGN_OR_RETURN(from, ParseTime(session.arguments.Text("since"), session.now()));
+  }
+  Since since(from);
+  std::vector<std::string> lines;
+  for (std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
+    if (line.empty() || !since.Has(line) || !IsOfLevel(line, least)) continue;
+    if (absl::StrContains(line, wanted)) lines.push_back(std::move(line));
+  }
+  if (session.arguments.Has("tail")) {
+    const size_t last = std::min<size_t>(lines.size(), session.arguments.Count("tail"));
+    lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(last));
   }
   if (!session.is_table() && session.format != Format::kName) {
-    RETURN_IF_ERROR(session.PrintValue({{"node", node}, {"lines", std::move(lines)}}));
+    return Done(session.PrintValue({{"node", node}, {"lines", lines}}));
   }
+  for (const std::string& line : lines) session.Out(Printable(line) + "\n");
   return 0;
 }
 
@@ -83,29 +109,37 @@ const Parameter kNode = {
 }  // namespace
 
 Command LogsCommand() {
-  return {.name = "logs",
-          .summary = "What agents have logged of late",
-          .commands = {{.name = "node",
-                        .summary = "The end of the log of a node's agent",
-                        .description =
-                            "The agent itself keeps it, some 256 KiB since it was started, and "
-                            "tells it by way of the server: no way to the node is needed. What was "
-                            "before is where the node keeps its logs: kubectl logs, or journalctl.",
-                        .examples = {"spokectl logs node node1",
-                                     "spokectl logs node node1 --level warning",
-                                     "spokectl logs node node1 --grep cni_add"},
-                        .positionals = {kNode},
-                        .options = {{.name = "level",
-                                     .value = "LEVEL",
-                                     .help = "Only lines of this level and above",
-                                     .choices = {"info", "warning", "error"},
-                                     .fallback = "info"},
-                                    {.name = "grep",
-                                     .value = "TEXT",
-                                     .help = "Only lines that hold this text"}},
-                        .run = Logs,
-                        .watchable = false}},
-          .group = kGroupLook};
+  return {
+      .name = "logs",
+      .summary = "What agents have logged of late",
+      .commands =
+          {{.name = "node",
+            .summary = "The end of the log of a node's agent",
+            .description = "The agent itself keeps it, some 256 KiB since it was started, and "
+                           "tells it by way of the server: no way to the node is needed. What was "
+                           "before is where the node keeps its logs: kubectl logs, or journalctl.",
+            .examples = {"spokectl logs node node1",
+                         "spokectl logs node node1 --level warning --tail 20",
+                         "spokectl logs node node1 --grep cni_add"},
+            .positionals = {kNode},
+            .options = {{.name = "level",
+                         .value = "LEVEL",
+                         .help = "Only lines of this level and above",
+                         .choices = {"info", "warning", "error"},
+                         .fallback = "info"},
+                        {.name = "grep", .value = "TEXT", .help = "Only lines that hold this text"},
+                        {.name = "since",
+                         .value = "TIME",
+                         .help = "Only since then: 2024-05-01T12:00:00Z, or how long "
+                                 "ago, such as 15m",
+                         .values = Values::kTime},
+                        {.name = "tail",
+                         .value = "N",
+                         .help = "Only the last so many of them",
+                         .values = Values::kCount}},
+            .run = Logs,
+            .watchable = false}},
+      .group = kGroupLook};
 }
 
 Command NodeStateCommand() {

@@ -54,6 +54,19 @@ ListForm<v1::RevokedIdentity> RevokedForm(const Session& session) {
                   {"BY", [](const Identity& one) { return Cell{one.by()}; }, true}}};
 }
 
+// Says that a node that was revoked is one the server has never seen: that is allowed, since a
+// machine may be lost before it comes, but a name that was mistyped revokes nobody.
+void NoteUnknownNode(Session& session, const std::string& name) {
+  v1::GetNodeRequest request;
+  request.set_name(name);
+  const absl::Status status = session.client.Ask(kGetNode, request).status();
+  if (!absl::IsNotFound(status)) return;
+  session.Note(
+      fmt::format("{}. It will not be taken if it comes; if the name is wrong: spokectl "
+                  "node unrevoke {}",
+                  base::MessageOf(status), name));
+}
+
 absl::StatusOr<int> Revoke(Session& session) {
   ASSIGN_OR_RETURN(const Named named, NamedBy(session.arguments));
   v1::RevokeIdentityRequest request;
@@ -66,6 +79,7 @@ absl::StatusOr<int> Revoke(Session& session) {
   ASSIGN_OR_RETURN(const v1::RevokeIdentityResponse response,
                    session.client.Ask(kRevokeIdentity, request));
   const v1::RevokedIdentity& identity = response.identity();
+  if (named.kind == "node" && response.sessions_ended() == 0) NoteUnknownNode(session, named.value);
   Json value = ToJson(identity);
   value["sessions_ended"] = response.sessions_ended();
   return Done(

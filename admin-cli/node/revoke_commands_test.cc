@@ -9,6 +9,7 @@ using testing::HasSubstr;
 using RevokeTest = CommandTest;
 
 TEST_F(RevokeTest, NamesOneThing) {
+  Change(FillCluster);
   const Outcome node = Run("node revoke node1 --reason stolen");
   EXPECT_EQ(node.out, "node node1 is revoked; 1 sessions ended\n") << node.err;
   EXPECT_THAT(server_.last_request(), HasSubstr("value: \"node1\" reason: \"stolen\""));
@@ -20,6 +21,17 @@ TEST_F(RevokeTest, NamesOneThing) {
     EXPECT_EQ(none.code, 2) << line;
     EXPECT_THAT(none.err, HasSubstr("name one thing")) << line;
   }
+}
+
+TEST_F(RevokeTest, ANodeThatNobodyKnowsIsRevokedAndSaidToBeUnknown) {
+  Change(FillCluster);
+  const Outcome wrong = Run("node revoke nodee1");
+  EXPECT_EQ(wrong.code, 0);
+  EXPECT_EQ(wrong.out, "node nodee1 is revoked; 0 sessions ended\n");
+  EXPECT_THAT(wrong.err, HasSubstr("nodee1"));
+  EXPECT_THAT(wrong.err, HasSubstr("spokectl node unrevoke nodee1"));
+  EXPECT_EQ(Run("node revoke node1").err, "");
+  EXPECT_EQ(Run("node revoke --machine nobody").err, "");
 }
 
 TEST_F(RevokeTest, WhatIsRevokedIsListedAndLifted) {

@@ -98,6 +98,23 @@ std::string KindOf(std::string_view word) {
   return std::string(word);
 }
 
+absl::StatusOr<std::set<std::string>> NamespacesOf(const Client& client, const std::string& team) {
+  v1::GetObjectsRequest request;
+  request.set_kind("Team");
+  request.set_name(team);
+  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, client.Ask(kGetObjects, request));
+  std::set<std::string> namespaces;
+  for (const v1::PolicyObjectInfo& object : response.objects()) {
+    const Json value = Json::parse(object.json(), nullptr, /*allow_exceptions=*/false);
+    const Json::json_pointer where("/spec/namespaces");
+    if (!value.contains(where)) continue;
+    for (const Json& one : value[where]) {
+      if (one.is_string()) namespaces.insert(one.get<std::string>());
+    }
+  }
+  return namespaces;
+}
+
 absl::Status PrintChanges(const Session& session,
                           const google::protobuf::RepeatedPtrField<v1::ObjectChange>& changes,
                           bool dry_run) {

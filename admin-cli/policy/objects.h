@@ -1,6 +1,7 @@
 // Brings policy objects between files and the server, for the verbs that apply and delete them.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ std::string KindOf(std::string_view word);
 
 // Returns the kinds known here, for completion.
 const std::vector<std::string>& KnownKinds();
+
+// Returns the namespaces of a team, as its applied policy has them. Errors: kNotFound, and those of
+// the call.
+absl::StatusOr<std::set<std::string>> NamespacesOf(const Client& client, const std::string& team);
 
 // Prints what a call has changed: a line each ("Pool/default created"), or in the session's format.
 // With `dry_run` it says that nothing was changed.

@@ -230,6 +230,27 @@ TEST_F(CommandTest, EventsAreLinesOrAList) {
   EXPECT_EQ(Run("events -o name").code, 2);
 }
 
+TEST_F(CommandTest, EventsAreThoseOfATimeAndALevel) {
+  Change(AddEvents);
+  const auto names = [&](const std::string& filter) {
+    std::string names;
+    for (const auto& event : Json("events " + filter)) {
+      names += event["event"].get<std::string>() + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(names("--since 2023-11-14T22:13:21Z"), "store_commit_failed ");
+  EXPECT_EQ(server_.last_request(), "ListEvents limit: 4294967295") << "all that are kept";
+  EXPECT_EQ(names("--since 2023-11-14T22:13:20Z --limit 7"), "node_connected store_commit_failed ");
+  EXPECT_EQ(server_.last_request(), "ListEvents limit: 7");
+  EXPECT_EQ(names("--level error"), "store_commit_failed ");
+  EXPECT_EQ(names("--level info"), "node_connected store_commit_failed ");
+  EXPECT_EQ(Run("events --level loud").code, 2);
+  EXPECT_EQ(Run("events --since soon").code, 2);
+  Change([](FakeState& state) { state.events[0].set_level("grave"); });
+  EXPECT_EQ(names("--level warning"), "node_connected store_commit_failed ");
+}
+
 TEST_F(CommandTest, EventsThatAreFollowedAreOneObjectALine) {
   Change(AddEvents);
   const Outcome outcome = Run("events --follow -o json");

@@ -1,4 +1,8 @@
+#include <algorithm>
+#include <array>
 #include <map>
+#include <string>
+#include <string_view>
 
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/verbs.h"
@@ -24,6 +28,38 @@ Tone ToneOf(const std::string& level) {
   return level == "warning" ? Tone::kWarning : Tone::kPlain;
 }
 
+// The levels, those that weigh more later.
+constexpr std::array<std::string_view, 3> kLevels = {"info", "warning", "error"};
+// More than a server keeps: what is older than asked for is left out here.
+constexpr uint32_t kAllKept = UINT32_MAX;
+constexpr uint32_t kLastFew = 100;
+
+// Which of the events that the server sends are wanted.
+struct WantedEvents {
+  absl::Time since = absl::InfinitePast();
+  std::string level = "info";  // That and those above.
+
+  bool Has(const v1::EventInfo& event) const {
+    if (absl::FromUnixMillis(event.unix_ms()) < since) return false;
+    const auto least = std::find(kLevels.begin(), kLevels.end(), level);
+    // A level that is not known here is shown rather than lost.
+    return std::find(kLevels.begin(), least, event.level()) == least;
+  }
+};
+
+absl::StatusOr<WantedEvents> WantedOf(const Session& session) {
+  WantedEvents wanted{.level = session.arguments.Text("level")};
+  if (session.arguments.Has("since")) {
+    ASSIGN_OR_RETURN(wanted.since, ParseTime(session.arguments.Text("since"), session.now()));
+  }
+  return wanted;
+}
+
+uint32_t LimitOf(const Arguments& arguments) {
+  if (arguments.Has("limit")) return arguments.Count("limit");
+  return arguments.Has("since") ? kAllKept : kLastFew;
+}
+
 // Prints a line as in a log. The columns are fixed, since nobody knows what will come.
 std::string LineOf(const v1::EventInfo& event, bool colours) {
   std::string fields;
@@ -41,9 +77,10 @@ std::string LineOf(const v1::EventInfo& event, bool colours) {
 }
 
 absl::StatusOr<int> Events(Session& session) {
+  ASSIGN_OR_RETURN(const WantedEvents wanted, WantedOf(session));
   v1::ListEventsRequest request;
   request.set_follow(session.arguments.Has("follow"));
-  request.set_limit(session.arguments.Count("limit"));
+  request.set_limit(LimitOf(session.arguments));
   request.set_node(session.arguments.Text("node"));
   if (session.format == Format::kName) return session.PrintValue({});
   Json values = Json::array();
@@ -53,6 +90,7 @@ absl::StatusOr<int> Events(Session& session) {
       [&](const v1::ListEventsResponse& batch) {
         std::string text;
         for (const v1::EventInfo& event : batch.events()) {
+          if (!wanted.Has(event)) continue;
           any = true;
           if (session.is_table()) {
             text += LineOf(event, session.colours);
@@ -90,17 +128,26 @@ Command EventsCommand() {
           "The last events of the server's log that it keeps in memory, oldest first, "
           "and with --follow those to come. With --follow -o json, one object a line.",
       .examples = {"spokectl events", "spokectl events --follow --node node1",
-                   "spokectl events --limit 1000 -o json | jq '.[] | select(.level == \"error\")'"},
+                   "spokectl events --since 15m --level warning",
+                   "spokectl events --limit 1000 -o json | jq '.[].event'"},
       .options = {{.name = "follow", .help = "Go on with those to come", .letter = 'f'},
                   {.name = "node",
                    .value = "NODE",
                    .help = "Only those about this node",
                    .values = Values::kNode},
+                  {.name = "level",
+                   .value = "LEVEL",
+                   .help = "Only those of this level and above",
+                   .choices = {"info", "warning", "error"},
+                   .fallback = "info"},
+                  {.name = "since",
+                   .value = "TIME",
+                   .help = "Only since then: 2024-05-01T12:00:00Z, or how long ago, such as 15m",
+                   .values = Values::kTime},
                   {.name = "limit",
                    .value = "N",
-                   .help = "How many of the last",
-                   .values = Values::kCount,
-                   .fallback = "100"}},
+                   .help = "How many of the last; 100, with --since all, unless said",
+                   .values = Values::kCount}},
       .run = Events,
       .group = kGroupLook};
 }

@@ -180,7 +180,13 @@ struct TopMemory {
 };
 
 absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
-  if (session.arguments.Text("what") == "budgets") return BudgetTop(session, memory.budgets);
+  const std::string& what = session.arguments.Text("what");
+  if (session.arguments.Has("team") && what != "namespaces" && what != "pods") {
+    return absl::InvalidArgumentError(
+        fmt::format("--team is for pods and namespaces: spokectl top namespaces --team {}",
+                    session.arguments.Text("team")));
+  }
+  if (what == "budgets") return BudgetTop(session, memory.budgets);
   if (session.arguments.Has("what")) return TrafficTop(session, memory.rates);
   v1::GetTopRequest request;
   request.set_limit(session.arguments.Count("limit"));
@@ -277,6 +283,7 @@ std::vector<Command> StatusCommands() {
        .examples = {"spokectl top", "spokectl top --limit 5 --watch",
                     "spokectl top namespaces --class external",
                     "spokectl top pods --namespace vision --sort out --watch",
+                    "spokectl top namespaces --team vision",
                     "spokectl top budgets --watch --interval 5s"},
        .positionals = {{.name = "what",
                         .value = "WHAT",
@@ -293,6 +300,7 @@ std::vector<Command> StatusCommands() {
                             "is all that leaves the cluster's networks",
                     .values = Values::kTrafficClass},
                    {.name = "namespace", .value = "NAMESPACE", .help = "Pods of one namespace"},
+                   {.name = "team", .value = "TEAM", .help = "Namespaces, or pods, of one team"},
                    {.name = "sort",
                     .value = "BY",
                     .help = "What comes first",

@@ -124,7 +124,8 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     identity.set_value(request->value());
     identity.set_reason(request->reason());
     state.revoked.push_back(identity);
-    response->set_sessions_ended(1);
+    const bool is_away = request->kind() == "node" && !state.nodes.contains(request->value());
+    response->set_sessions_ended(is_away ? 0 : 1);
     return Begin("RevokeIdentity", *request);
   }
   grpc::Status UnrevokeIdentity(Context*, const v1::UnrevokeIdentityRequest* request,

@@ -47,6 +47,24 @@ TEST_F(TrafficTest, TopShowsTotalsAndRatesOfTwoReadings) {
   EXPECT_THAT(server_.last_request(), HasSubstr("by: NAMESPACE"));
 }
 
+TEST_F(TrafficTest, TopShowsTheNamespacesOrPodsOfATeam) {
+  Change([](FakeState& state) {
+    state.objects[{"Team", "seeing"}] = "kind: Team";
+    state.specs[{"Team", "seeing"}] = R"({"namespaces": ["vision", "sound"]})";
+  });
+  Read(1000, 1);
+  EXPECT_EQ(Run("top namespaces --team seeing -o name").out, "vision\n");
+  Change([](FakeState& state) {
+    for (v1::TrafficEntry& entry : *state.traffic.mutable_entries()) {
+      entry.set_name(entry.name() + "/pod");
+    }
+  });
+  EXPECT_EQ(Run("top pods --team seeing -o name").out, "vision/pod\n");
+  EXPECT_EQ(Run("top nodes --team seeing").code, 2);
+  EXPECT_THAT(Run("top --team seeing").err, HasSubstr("spokectl top namespaces --team seeing"));
+  EXPECT_EQ(Run("top pods --team nobody").code, 4);
+}
+
 TEST_F(TrafficTest, TopAsksForWhatIsNamedAndSorts) {
   Read(1000, 1);
   const Outcome outcome = Run("top pods --class internet --namespace ns --sort received");

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "admin-cli/output/list_form.h"
+#include "admin-cli/policy/objects.h"
 #include "lib/base/status.h"
 #include "lib/node_api/traffic_classes.h"
 #include "lib/units/text.h"
@@ -74,10 +77,22 @@ std::pair<double, double> WeightOf(const TopRow& row, const std::string& sort) {
   return {rate.sent + rate.received, sent + received};
 }
 
-std::vector<TopRow> RowsOf(const Session& session, const Answer& answer,
-                           const TrafficRates& rates) {
+// The namespaces whose rows are wanted; nullopt: all.
+using Namespaces = std::optional<std::set<std::string>>;
+
+absl::StatusOr<Namespaces> NamespacesWanted(const Session& session) {
+  if (!session.arguments.Has("team")) return Namespaces();
+  ASSIGN_OR_RETURN(std::set<std::string> namespaces,
+                   NamespacesOf(session.client, session.arguments.Text("team")));
+  return Namespaces(std::move(namespaces));
+}
+
+std::vector<TopRow> RowsOf(const Session& session, const Answer& answer, const TrafficRates& rates,
+                           const Namespaces& wanted) {
   std::vector<TopRow> rows;
   for (const auto& [key, classes] : answer.rows) {
+    // A pod is NAMESPACE/NAME.
+    if (wanted && !wanted->contains(key.first.substr(0, key.first.find('/')))) continue;
     TopRow& row = rows.emplace_back(TopRow{
         .key = key, .rate = rates.RateOf(key), .trend = rates.TrendOf(key), .classes = classes});
     for (const auto& [name, total] : classes) {
@@ -164,6 +179,7 @@ ListForm<TopRow> FormOf(const Session& session) {
 }  // namespace
 
 absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
+  ASSIGN_OR_RETURN(const Namespaces wanted, NamespacesWanted(session));
   ASSIGN_OR_RETURN(Answer answer, Read(session, rates));
   if (!session.arguments.Has("watch") && session.format != Format::kName) {
     const absl::Duration over = session.arguments.Duration("over");
@@ -174,7 +190,7 @@ absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
       ASSIGN_OR_RETURN(answer, Read(session, rates));
     }
   }
-  const std::vector<TopRow> rows = RowsOf(session, answer, rates);
+  const std::vector<TopRow> rows = RowsOf(session, answer, rates, wanted);
   if (session.is_table() && !rows.empty()) {
     const std::string& of = session.arguments.Text("class");
     std::string what = of.empty() ? "All classes but loopback" : "Class " + Printable(of);

@@ -83,7 +83,7 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
 
 std::vector<Warning> WarningsOf(const std::vector<node_api::NodeFinding>& findings,
                                 const std::vector<Warning>& before, absl::Time now) {
-  const auto find = [](const std::vector<Warning>& warnings, size_t check) {
+  const auto find = [](auto& warnings, size_t check) {
     return std::find_if(warnings.begin(), warnings.end(),
                         [&](const Warning& warning) { return warning.check == check; });
   };
@@ -91,9 +91,14 @@ std::vector<Warning> WarningsOf(const std::vector<node_api::NodeFinding>& findin
   for (const node_api::NodeFinding& finding : findings) {
     if (finding.blocking) continue;
     const size_t check = node_checks::PlaceOfCheck(finding.check);
-    if (find(warnings, check) != warnings.end()) continue;
     const auto known = find(before, check);
-    warnings.push_back({check, known == before.end() ? now : known->since});
+    // The agent remembers what another server was told.
+    const absl::Time since = known == before.end() ? now - finding.age : known->since;
+    if (const auto twice = find(warnings, check); twice != warnings.end()) {
+      twice->since = std::min(twice->since, since);
+    } else {
+      warnings.push_back({check, since});
+    }
   }
   return warnings;
 }

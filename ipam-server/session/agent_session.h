@@ -65,7 +65,7 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
                                    Session& session);
 
 // Returns the checks that warn by `findings`, which are told at `now`. One that warned before does
-// so since then, whatever it is about now.
+// so since then, whatever it is about now; one that is new here, since its agent found it first.
 std::vector<Warning> WarningsOf(const std::vector<node_api::NodeFinding>& findings,
                                 const std::vector<Warning>& before, absl::Time now);
 

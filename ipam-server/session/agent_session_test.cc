@@ -132,6 +132,20 @@ TEST(WarningsOf, ACheckWarnsOnceAndSinceItsFirstFinding) {
       << "what was over begins anew";
 }
 
+TEST(WarningsOf, ACheckThatIsNewHereWarnsSinceItsAgentFoundItFirst) {
+  const size_t dns = node_checks::PlaceOfCheck("dns-node");
+  auto younger = Found("dns-node", "10.0.0.1");
+  younger.age = absl::Minutes(1);
+  auto older = Found("dns-node", "10.0.0.2");
+  older.age = absl::Minutes(40);
+  // As after another server has begun to lead.
+  EXPECT_EQ(WarningsOf({younger, older}, {}, kNow),
+            (std::vector<Warning>{{dns, kNow - absl::Minutes(40)}}));
+  // What is known stays, whatever the agent says later: its clock may have been set.
+  EXPECT_EQ(WarningsOf({younger}, {{dns, kNow - absl::Minutes(40)}}, kNow + absl::Minutes(1)),
+            (std::vector<Warning>{{dns, kNow - absl::Minutes(40)}}));
+}
+
 TEST(WarningsOf, ChecksThatAreNotKnownAreOne) {
   const size_t unknown = node_checks::kCheckIds.size();
   EXPECT_EQ(WarningsOf({Found("of-tomorrow", "a"), Found("of-today", "b")}, {}, kNow),

@@ -230,6 +230,17 @@ TEST(AgentMessages, OfFindingsTheFirstAreTakenAndTheirTextsCut) {
   EXPECT_EQ(FromWire(wire).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(AgentMessages, TheAgeOfAFindingIsBounded) {
+  NodeFindings findings{.findings = {{.check = "mtu", .age = absl::Milliseconds(90'001)}}};
+  v1::NodeFindings wire;
+  ToWire(findings, wire);
+  EXPECT_EQ(FromWire(wire)->findings, findings.findings);
+  wire.mutable_findings(0)->set_age_ms(-5);
+  EXPECT_EQ(FromWire(wire)->findings[0].age, absl::ZeroDuration());
+  wire.mutable_findings(0)->set_age_ms(std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(FromWire(wire)->findings[0].age, kMaxFindingAge);
+}
+
 TEST(AgentMessages, OfMaintenanceTheFirstEventsAreTakenAndWhatIsUnknownIsLeftOut) {
   v1::Maintenance wire;
   for (int i = 0; i < kMaxMaintenanceEvents + 5; ++i) {

@@ -21,6 +21,7 @@ void ToWire(const NodeFindings& in, v1::NodeFindings& out) {
     to.set_object(CutText(finding.object, kMaxFindingBytes));
     to.set_what(CutText(finding.what, kMaxFindingBytes));
     to.set_remedy(CutText(finding.remedy, kMaxFindingBytes));
+    to.set_age_ms(absl::ToInt64Milliseconds(finding.age));
   }
 }
 
@@ -35,7 +36,9 @@ absl::StatusOr<NodeFindings> FromWire(const v1::NodeFindings& in) {
                                  .blocking = finding.blocking(),
                                  .object = CutText(finding.object(), kMaxFindingBytes),
                                  .what = CutText(finding.what(), kMaxFindingBytes),
-                                 .remedy = CutText(finding.remedy(), kMaxFindingBytes)});
+                                 .remedy = CutText(finding.remedy(), kMaxFindingBytes),
+                                 .age = std::clamp(absl::Milliseconds(finding.age_ms()),
+                                                   absl::ZeroDuration(), kMaxFindingAge)});
   }
   return findings;
 }

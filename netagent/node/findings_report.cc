@@ -46,7 +46,10 @@ NodeFindings FindingsReport::Settled(std::vector<NodeFinding> found, absl::Time 
       return seen.finding.IsAbout(finding);
     });
     const absl::Time since = known == before.end() ? now : known->since;
-    if (now - since >= kSettle) settled.findings.push_back(finding);
+    if (now - since >= kSettle) {
+      settled.findings.push_back(finding);
+      settled.findings.back().age = absl::Floor(now - since, absl::Milliseconds(1));
+    }
     seen_.push_back({std::move(finding), since});
   }
   return settled;

@@ -65,7 +65,9 @@ TEST_F(FindingsReportTest, WhatIsFoundAndWhatIsOverIsSaidOnce) {
   Settle();
   Look();
   ASSERT_EQ(told_.size(), 1U);
-  EXPECT_EQ(told_[0], SaidOf(found_));
+  node_api::NodeFindings said = SaidOf(found_);
+  said.findings[0].age = FindingsReport::kSettle;
+  EXPECT_EQ(told_[0], said);
   found_ = {Blocking("forwarding", "is 2")};
   Settle();
   EXPECT_EQ(told_.size(), 1U) << "it is the same finding in other words";
@@ -93,9 +95,12 @@ TEST_F(FindingsReportTest, ANextSessionHearsOfItAtOnce) {
   found_ = {Blocking("forwarding")};
   Settle();
   ASSERT_EQ(told_.size(), 1U);
+  clock_.Advance(absl::Hours(1));
   report_.OnSession();
   report_.Tick();
-  EXPECT_EQ(told_.size(), 2U);
+  ASSERT_EQ(told_.size(), 2U);
+  EXPECT_EQ(told_[1].findings[0].age - told_[0].findings[0].age, absl::Hours(1))
+      << "for how long it has been found does not begin anew with a server";
   found_ = {};
   report_.OnSession();
   report_.Tick();

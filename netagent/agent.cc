@@ -228,6 +228,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
       begin_maintenance_(std::move(edges.maintenance.begin)),
       read_log_(std::move(edges.read_log)),
       try_to_reach_(std::move(edges.health.try_to_reach)),
+      say_counted_(std::move(edges.health.say_counted)),
       cni_(
           loop_,
           [this](const cni::Request& request, os::UniqueFd pod_netns, Responder responder) {
@@ -328,7 +329,12 @@ void Agent::MakeConnectionParts(const Edges& edges) {
 
 void Agent::MakeTrafficParts() {
   if (!traffic_) return;
-  reporter_.emplace([this] { return traffic_->Read(/*is_scrape=*/false); }, session_, clock_, log_);
+  reporter_.emplace(
+      TrafficReporter::Edges{.read = [this] { return traffic_->Read(/*is_scrape=*/false); },
+                             .say_counted = say_counted_,
+                             .server = session_,
+                             .clock = clock_,
+                             .log = log_});
   if (traffic_parts_.gateway_routes != nullptr) {
     egress_.emplace(EgressOf(config_.egress),
                     EgressParts::Edges{.tables = *traffic_parts_.tables,

@@ -107,6 +107,8 @@ struct HealthParts {
   std::function<void(std::vector<std::string>)> say = nullptr;  // Told why it is not ready.
   // Told what of the hub and of peer spokes policy has the node try.
   std::function<void(node_checks::ReachTargets)> try_to_reach = nullptr;
+  // Told every ten seconds how many packets of pods have been counted (CountedPackets()).
+  std::function<void(uint64_t)> say_counted = nullptr;
   ServerClock* server_clock = nullptr;  // Asks the server its time, over the session's connection.
 };
 
@@ -249,6 +251,7 @@ class Agent {
   const std::function<void(std::vector<std::string>)> begin_maintenance_;
   const std::function<std::string()> read_log_;
   const std::function<void(node_checks::ReachTargets)> try_to_reach_;
+  const std::function<void(uint64_t)> say_counted_;
   CniServer cni_;  // Outlives those who hold its responders.
   AddService adds_;
   CniHandler handler_;

@@ -21,11 +21,8 @@
 #include "lib/daemon/served_health.h"
 #include "lib/http/curl_transport.h"
 #include "lib/nft/connection.h"
-#include "lib/node_checks/examine.h"
-#include "lib/node_checks/facts/facts_reader.h"
 #include "lib/node_checks/facts/network_facts.h"
 #include "lib/node_checks/facts/virtual_services.h"
-#include "lib/node_checks/services/service_prober.h"
 #include "lib/os/clock.h"
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
@@ -57,11 +54,8 @@
 #include "netagent/node/claims_text.h"
 #include "netagent/node/netlink_node_routes.h"
 #include "netagent/node/nic_name.h"
+#include "netagent/node/node_checks.h"
 #include "netagent/node/node_setup.h"
-#include "netagent/node/node_watch.h"
-#include "netagent/node/service_watch.h"
-#include "netagent/node/settings_keeper.h"
-#include "netagent/policy/reach_watch.h"
 #include "netagent/shaping/queues/tc_shaper.h"
 #include "netagent/verification/packet_neighbour_watch.h"
 #include "netagent/verification/packet_wire_probe.h"
@@ -149,103 +143,6 @@ CloudParts CloudPartsOf(const AgentConfig& config, const Nic& nic, const azure::
   }
   return parts;
 }
-
-// The settings that the checks of the node go by.
-node_checks::NodeSettings NodeSettingsOf(const AgentConfig& config) {
-  node_checks::NodeSettings settings;
-  settings.nic = config.nic;
-  settings.mtu = config.mtu;
-  settings.cni_socket = config.cni_socket;
-  settings.state_dir = config.state_dir;
-  settings.servers = config.servers;
-  settings.counts = config.traffic.enabled;
-  settings.fast_path = config.traffic.fast_path && config.traffic.yields;
-  settings.azure = config.azure.has_value();
-  if (config.azure) settings.metadata_url = config.azure->imds;
-  settings.services = config.service_checks;
-  settings.bin_dir.clear();  // Checked only if we are told to put the plugin there.
-  settings.stage = node_checks::Stage::kAgent;
-  if (config.cni) {
-    settings.conf_dir = config.cni->conf_dir;
-    settings.conf_file = config.cni->conf_file;
-    settings.bin_dir = config.cni->bin_dir;
-    settings.plugin = config.cni->plugin;
-  } else {
-    settings.conf_dir.clear();  // Checked only if we are told where the runtime looks.
-  }
-  return settings;
-}
-
-void LogSettings(const NodeSetupReport& made, telemetry::Log& log) {
-  for (const ChangedSetting& setting : made.changed) {
-    log.Info("sysctl_set",
-             {{"name", setting.name}, {"before", setting.before}, {"after", setting.after}});
-  }
-  for (const absl::Status& failure : made.failed) log.Error("sysctl_failed", {{"error", failure}});
-}
-
-// Asks the services that the node depends on, on a thread of its own. Borrows `clock`.
-std::unique_ptr<ServiceWatch> WatchServices(const AgentConfig& config, ServerClock& clock) {
-  const auto prober =
-      std::make_shared<node_checks::ServiceProber>(config.host_root, NodeSettingsOf(config));
-  auto watch = std::make_unique<ServiceWatch>(
-      ServiceWatch::Edges{.probe = [prober] { return prober->Probe(); },
-                          .ask_clock = [&clock] { return clock.Ask(); },
-                          .interrupt =
-                              [prober, &clock] {
-                                prober->Interrupt();
-                                clock.Interrupt();
-                              }});
-  watch->Start();
-  return watch;
-}
-
-// What others than the reader of facts know of the node.
-struct Watches {
-  const ServiceWatch& services;
-  const ReachWatch& reach;
-};
-
-// Borrows `watches`' and `log`.
-NodeWatch::Examine ExamineNode(const AgentConfig& config, const Watches& watches,
-                               telemetry::Log& log) {
-  const auto reader = std::make_shared<node_checks::FactsReader>(
-      node_checks::NodeView{.root = config.host_root}, NodeSettingsOf(config));
-  const auto examine = [reader, watches] {
-    node_checks::NodeFacts facts = reader->Read();
-    ServiceWatch::Latest latest = watches.services.latest();
-    facts.services = std::move(latest.services);
-    facts.server_clock = latest.clock;
-    facts.reach = watches.reach.latest();
-    return node_checks::Examine(facts);
-  };
-  if (!config.own_settings) return examine;
-  const auto keeper = std::make_shared<SettingsKeeper>(SysctlRoot(config.host_root));
-  return [examine, keeper, &log] {
-    node_checks::Report report = examine();
-    const NodeSetupReport made = keeper->Mend(report);
-    LogSettings(made, log);
-    return made.changed.empty() ? report : examine();
-  };
-}
-
-// The checks of the node, each with its threads. Borrows `log`.
-struct NodeChecks {
-  NodeChecks(const AgentConfig& config, telemetry::Log& log)
-      : services(WatchServices(config, server_clock)),
-        reach({.clock = clock,
-               .random = [this] { return std::uniform_real_distribution<double>()(random); }}),
-        node(ExamineNode(config, {*services, reach}, log), log) {
-    reach.Start();
-    node.Start();
-  }
-  ServerClock server_clock;
-  const std::unique_ptr<ServiceWatch> services;
-  os::RealClock clock;
-  std::mt19937_64 random{std::random_device{}()};  // The thread's of `reach`.
-  ReachWatch reach;
-  NodeWatch node;
-};
 
 // Asks who this node is to Azure, and puts it into `node`. May take azure::kImdsPatience.
 absl::StatusOr<azure::Identity> AskAzure(const AgentConfig& config, const Nic& nic,
@@ -444,15 +341,15 @@ daemon::HealthSettings HealthOf(const AgentConfig& config) {
 
 // Borrows both.
 HealthParts HealthPartsOf(daemon::ServedHealth& health, NodeChecks& checks) {
-  return {.heartbeat = &health.heartbeat(0),
-          .node_findings = [&checks] { return checks.node.Reasons(); },
-          .read_findings = [&checks] { return checks.node.findings(); },
-          .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); },
-          .try_to_reach =
-              [&checks](node_checks::ReachTargets targets) {
-                checks.reach.SetTargets(std::move(targets));
-              },
-          .server_clock = &checks.server_clock};
+  return {
+      .heartbeat = &health.heartbeat(0),
+      .node_findings = [&checks] { return checks.findings().Reasons(); },
+      .read_findings = [&checks] { return checks.findings().findings(); },
+      .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); },
+      .try_to_reach =
+          [&checks](node_checks::ReachTargets targets) { checks.SetTargets(std::move(targets)); },
+      .say_counted = [&checks](uint64_t packets) { checks.SetCounted(packets); },
+      .server_clock = &checks.server_clock()};
 }
 
 // Makes what asks for the node's maintenance, where anybody is to be asked. It starts a thread.
@@ -560,7 +457,7 @@ absl::Status Run(const AgentConfig& written, telemetry::Log& standard_error) {
                        .clock = clocks->time_of_day,
                        .log = log,
                        .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
-                       .read_node = [&checks] { return checks.node.counts(); }});
+                       .read_node = [&checks] { return checks.findings().counts(); }});
   exporters.Start();
   LogStarted(config, identity, log);
   agent.Run(signals);

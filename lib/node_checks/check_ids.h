@@ -24,6 +24,7 @@ inline constexpr auto kCheckIds = std::to_array<std::string_view>({
     "nic-speed",
     "tcp-resent",
     "ports",
+    "counters",
     "dns-node",
     "dns-cluster",
     "metadata",

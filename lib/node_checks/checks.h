@@ -47,6 +47,7 @@ void CheckGateways(const NodeFacts& facts, Findings& findings);
 void CheckSpeed(const NodeFacts& facts, Findings& findings);
 void CheckRetransmissions(const NodeFacts& facts, Findings& findings);
 void CheckPorts(const NodeFacts& facts, Findings& findings);
+void CheckCounters(const NodeFacts& facts, Findings& findings);
 
 // These are in service_checks.cc. Each is made only where its service has been asked.
 void CheckNodeResolvers(const NodeFacts& facts, Findings& findings);

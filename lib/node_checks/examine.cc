@@ -36,6 +36,9 @@ bool HasServer(const NodeFacts& facts) {
 }
 bool IsAzure(const NodeFacts& facts) { return facts.settings.azure; }
 
+bool IsCompared(const NodeFacts& facts) {
+  return facts.settings.counts && facts.settings.stage == Stage::kAgent;
+}
 bool HasNodeResolvers(const NodeFacts& facts) {
   return facts.services && !facts.services->node_resolvers.empty();
 }
@@ -53,6 +56,12 @@ bool HasPeerSpokes(const NodeFacts& facts) {
 // Until services have been asked for the first time there is nothing to say of those that are not.
 std::string_view OnceAsked(const NodeFacts& facts, std::string_view why) {
   return facts.services ? why : "";
+}
+std::string_view WhyNotCompared(const NodeFacts& facts) {
+  return OnceAsked(facts,
+                   facts.settings.counts
+                       ? "only the agent compares what it counts: see spokectl node show NODE"
+                       : "traffic.enabled of the agent's configuration is false");
 }
 std::string_view WhyNoNodeResolvers(const NodeFacts& facts) {
   return OnceAsked(facts, "/etc/resolv.conf names no resolver");
@@ -107,6 +116,7 @@ constexpr Entry kEntries[] = {
     {"nic-speed", "the NIC is as fast as it was", &CheckSpeed},
     {"tcp-resent", "little has to be sent again", &CheckRetransmissions},
     {"ports", "the node has ports left", &CheckPorts},
+    {"counters", "pods' traffic is counted", &CheckCounters, &IsCompared, &WhyNotCompared},
     {"dns-node", "the node's resolvers answer", &CheckNodeResolvers, &HasNodeResolvers,
      &WhyNoNodeResolvers},
     {"dns-cluster", "the cluster's resolvers answer", &CheckClusterResolvers, &HasClusterResolvers,

@@ -24,6 +24,11 @@ constexpr uint64_t kFewCarrierLosses = 2;
 constexpr uint64_t kFewSegments = 1000;
 constexpr double kMostResent = 0.05;
 constexpr double kMostPorts = 0.8;
+// What probes of the kubelet's and answers to them are on a node with some pods. What is neither
+// counted nor dropped by a rule is for no one (an exhausted hop limit, no route): a tenth leaves
+// room for it.
+constexpr uint64_t kFewCarried = 1000;
+constexpr double kLeastCounted = 0.1;
 
 double Share(uint64_t part, uint64_t whole) {
   return static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(whole, 1));
@@ -147,6 +152,27 @@ void CheckPorts(const NodeFacts& facts, Findings& findings) {
                        "fail",
                 .remedy = "ss -tan state time-wait | wc -l; sysctl -w "
                           "net.ipv4.ip_local_port_range='1024 65535'"});
+}
+
+void CheckCounters(const NodeFacts& facts, Findings& findings) {
+  if (facts.pod_packets.size() < PodPacketLooks::kKept) return;
+  PodPackets sum;
+  for (const PodPackets& look : facts.pod_packets) {
+    if (look.carried < kFewCarried || Share(look.counted, look.carried) >= kLeastCounted) return;
+    sum.carried += look.carried;
+    sum.counted += look.counted;
+  }
+  findings.Add({.severity = Severity::kWarning,
+                .object = "traffic",
+                .what = fmt::format("of pods was {} packets at {} looks in a row, and {} of them "
+                                    "were counted",
+                                    sum.carried, facts.pod_packets.size(), sum.counted),
+                .why = "what a team used is not known, and the rules that count are those that "
+                       "keep clusters apart",
+                .remedy = "nft list table inet spoke; look for traffic_ in the agent's log; where "
+                          "the rules are there, restart the agent: pods keep their connections. A "
+                          "pod that floods packets which go nowhere looks the same: spokectl top "
+                          "pods"});
 }
 
 }  // namespace spoke::node_checks

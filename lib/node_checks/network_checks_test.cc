@@ -1,4 +1,6 @@
 // Tests of what is counted between two looks: found when wrong, silent when right.
+#include <utility>
+
 #include "lib/node_checks/testing/healthy_node.h"
 
 namespace spoke::node_checks {
@@ -71,6 +73,40 @@ TEST(NetworkChecks, WhatTcpSendsAgainIsFoundAmongMany) {
   const auto found = FindingsOf(With({.tcp_sent = 10'000, .tcp_resent = 500}), "tcp-resent");
   EXPECT_THAT(found, ElementsAre(Warning("TCP")));
   EXPECT_THAT(found[0].what, HasSubstr("5.0 % of 10000"));
+}
+
+TEST(NetworkChecks, CountersThatStandStillWhilePacketsPassAreFoundAtTheSecondLook) {
+  const auto found = [](std::vector<PodPackets> looks) {
+    NodeFacts facts = HealthyNode();
+    facts.settings.stage = Stage::kAgent;
+    facts.pod_packets = std::move(looks);
+    return FindingsOf(facts, "counters");
+  };
+  EXPECT_THAT(found({}), IsEmpty());
+  EXPECT_THAT(found({{5000, 0}}), IsEmpty()) << "they are not read at one moment";
+  EXPECT_THAT(found({{5000, 0}, {5000, 500}}), IsEmpty());
+  EXPECT_THAT(found({{5000, 5000}, {5000, 0}}), IsEmpty());
+  EXPECT_THAT(found({{5000, 0}, {999, 0}}), IsEmpty()) << "too few to tell";
+  const auto still = found({{5000, 0}, {1000, 99}});
+  EXPECT_THAT(still, ElementsAre(Warning("traffic")));
+  EXPECT_THAT(still[0].what, HasSubstr("6000 packets at 2 looks in a row, and 99 of them"));
+}
+
+TEST(NetworkChecks, CountersAreComparedByTheAgentAlone) {
+  const auto why = [](NodeFacts facts) {
+    for (const CheckNotMade& check : Examine(facts).not_made) {
+      if (check.id == "counters") return check.why;
+    }
+    return std::string();
+  };
+  NodeFacts facts = HealthyNode();
+  EXPECT_EQ(why(facts), "") << "services have not been asked yet";
+  facts.services.emplace();
+  EXPECT_THAT(why(facts), HasSubstr("only the agent"));
+  facts.settings.stage = Stage::kAgent;
+  EXPECT_EQ(why(facts), "");
+  facts.settings.counts = false;
+  EXPECT_THAT(why(facts), HasSubstr("traffic.enabled"));
 }
 
 TEST(NetworkChecks, PortsThatRunOutAreFound) {

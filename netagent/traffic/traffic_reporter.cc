@@ -27,6 +27,17 @@ void AddTo(node_api::VolumeByClass& sum, const CountByClass& volumes) {
 
 }  // namespace
 
+uint64_t CountedPackets(const TrafficTotals& totals) {
+  uint64_t packets = 0;
+  for (const auto& [name, volumes] : totals.namespaces) {
+    for (const auto& [traffic_class, count] : volumes) {
+      packets += count.sent_packets + count.received_packets;
+    }
+  }
+  for (const auto& [reason, dropped] : totals.drops) packets += dropped.packets;
+  return packets;
+}
+
 node_api::TrafficReport TrafficReporter::ReportOf(TrafficTotals totals) {
   node_api::TrafficReport report{.epoch = totals.epoch, .namespaces = {}, .pods = {}};
   for (const auto& [name, volumes] : totals.namespaces) {
@@ -49,19 +60,20 @@ node_api::TrafficReport TrafficReporter::ReportOf(TrafficTotals totals) {
 }
 
 void TrafficReporter::Tick() {
-  const absl::Time now = clock_.Now();
+  const absl::Time now = edges_.clock.Now();
   // A clock that was put back must not silence it.
   if (now < next_ && next_ - now <= kPeriod) return;
   next_ = now + kPeriod;
-  absl::StatusOr<TrafficTotals> totals = read_();
+  absl::StatusOr<TrafficTotals> totals = edges_.read();
   if (!totals.ok()) {
     if (!std::exchange(complained_, true)) {
-      log_.Warn("traffic_unreadable", {{"error", totals.status()}});
+      edges_.log.Warn("traffic_unreadable", {{"error", totals.status()}});
     }
     return;
   }
   complained_ = false;
-  server_.ReportTraffic(ReportOf(*std::move(totals)));
+  if (edges_.say_counted) edges_.say_counted(CountedPackets(*totals));
+  edges_.server.ReportTraffic(ReportOf(*std::move(totals)));
 }
 
 }  // namespace spoke::netagent

@@ -1,7 +1,9 @@
-// Tells the server what pods have sent and received, every ten seconds.
+// Tells the server what pods have sent and received, and the node's checks how many packets that
+// were, every ten seconds.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <set>
 #include <string>
@@ -15,6 +17,10 @@
 
 namespace spoke::netagent {
 
+// Returns how many packets of all pods, those that have ended included, have a class or were
+// dropped by a rule. Pure.
+uint64_t CountedPackets(const TrafficTotals& totals);
+
 // The reporter is not thread-safe; the agent's loop owns it.
 class TrafficReporter {
  public:
@@ -24,10 +30,14 @@ class TrafficReporter {
   static constexpr size_t kMaxNamespaces = 1000;
   static constexpr std::string_view kOther = "_other";
 
-  // Borrows everything except `read`, which gives the totals as they are now.
-  TrafficReporter(std::function<absl::StatusOr<TrafficTotals>()> read, ServerLink& server,
-                  const os::Clock& clock, telemetry::Log& log)
-      : read_(std::move(read)), server_(server), clock_(clock), log_(log) {}
+  struct Edges {
+    std::function<absl::StatusOr<TrafficTotals>()> read;  // Gives the totals as they are now.
+    std::function<void(uint64_t)> say_counted = nullptr;  // Told CountedPackets(); may be null.
+    ServerLink& server;
+    const os::Clock& clock;
+    telemetry::Log& log;
+  };
+  explicit TrafficReporter(Edges edges) : edges_(std::move(edges)) {}
 
   // Reports when it is time to. Totals that cannot be read are complained about once.
   void Tick();
@@ -36,10 +46,7 @@ class TrafficReporter {
  private:
   node_api::TrafficReport ReportOf(TrafficTotals totals);
 
-  const std::function<absl::StatusOr<TrafficTotals>()> read_;
-  ServerLink& server_;
-  const os::Clock& clock_;
-  telemetry::Log& log_;
+  const Edges edges_;
   absl::Time next_ = absl::InfinitePast();
   bool complained_ = false;
   // The namespaces that are told by their names: once one is, it stays, so that no sum falls.

@@ -1,5 +1,6 @@
 #include "netagent/traffic/traffic_reporter.h"
 
+#include <optional>
 #include <string>
 
 #include "fmt/core.h"
@@ -20,7 +21,12 @@ class TrafficReporterTest : public testing::Test {
   testing_support::RecordingLog log_;
   FakeServerLink server_;
   absl::StatusOr<TrafficTotals> totals_ = TrafficTotals{.epoch = absl::FromUnixSeconds(5)};
-  TrafficReporter reporter_{[this] { return totals_; }, server_, clock_, log_};
+  std::optional<uint64_t> counted_;
+  TrafficReporter reporter_{{.read = [this] { return totals_; },
+                             .say_counted = [this](uint64_t packets) { counted_ = packets; },
+                             .server = server_,
+                             .clock = clock_,
+                             .log = log_}};
 };
 
 TEST_F(TrafficReporterTest, ReportsAtOnceAndThenEveryTenSeconds) {
@@ -36,6 +42,26 @@ TEST_F(TrafficReporterTest, ReportsAtOnceAndThenEveryTenSeconds) {
   clock_.Advance(absl::Seconds(1));
   reporter_.Tick();
   EXPECT_THAT(server_.traffic_reports, SizeIs(2));
+}
+
+TEST_F(TrafficReporterTest, SaysHowManyPacketsWereCountedOrDropped) {
+  totals_->namespaces["a"]["internet"] = {.sent = 900, .sent_packets = 3, .received_packets = 5};
+  totals_->namespaces["b"]["cluster"] = {.received_packets = 7};
+  // The same packets once more, by pod and by hook.
+  totals_->pods.push_back(
+      {.pod_namespace = "b", .pod_name = "p", .volumes = {{"cluster", {.received_packets = 7}}}});
+  totals_->node["forward"]["cluster"] = {.received_packets = 7};
+  totals_->drops["unknown-source"] = {.packets = 11, .bytes = 1};
+  // These have no class: they are what is to be noticed.
+  totals_->uncounted = {.packets = 1000};
+  reporter_.Tick();
+  EXPECT_EQ(counted_, 26U);
+}
+
+TEST_F(TrafficReporterTest, WhatCannotBeReadIsNotSaidToBeCounted) {
+  totals_ = absl::UnavailableError("no nf_tables");
+  reporter_.Tick();
+  EXPECT_EQ(counted_, std::nullopt);
 }
 
 TEST_F(TrafficReporterTest, AClockThatIsPutBackDoesNotSilenceIt) {

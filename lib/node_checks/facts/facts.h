@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "lib/nft/firewall.h"
 #include "lib/node_checks/facts/network_counts.h"
+#include "lib/node_checks/facts/pod_packets.h"
 #include "lib/node_checks/services/reach_answers.h"
 #include "lib/node_checks/services/service_answers.h"
 
@@ -125,6 +126,11 @@ struct NodeFacts {
 
   // What was counted since the look before; nullopt: this is the first one.
   std::optional<NetworkCounters> counted;
+  // The packets that each pod's link has carried, by its host end's name; empty unless an agent
+  // that counts asks.
+  std::map<std::string, uint64_t> link_packets;
+  // Those of the last looks against what the agent counted (PodPacketLooks).
+  std::vector<PodPackets> pod_packets;
   std::optional<uint64_t> tcp_sockets;      // The IPv4 sockets of TCP that hold a port now.
   std::optional<uint32_t> speed_mbit;       // The NIC's; nullopt: it does not say.
   std::optional<uint32_t> best_speed_mbit;  // The highest that has been seen.

@@ -77,6 +77,17 @@ std::optional<uint64_t> FirstHex(const std::string& text, size_t line, size_t wo
   return number;
 }
 
+// Reads a file of /sys with a number; nullopt: there is none, as the speed of a device without one
+// is -1.
+std::optional<uint64_t> ReadNumber(const std::string& file) {
+  const auto text = os::ReadFile(file, 4096);
+  uint64_t value = 0;
+  if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value)) {
+    return std::nullopt;
+  }
+  return value;
+}
+
 bool AllPresent(const std::map<KernelFeature, FeatureState>& kernel) {
   return std::all_of(kernel.begin(), kernel.end(), [](const auto& entry) {
     return entry.second.answer == FeatureState::Answer::kPresent;
@@ -123,6 +134,7 @@ NodeFacts FactsReader::Read() {
   }
   ReadSysctls(facts);
   ReadCounters(facts);
+  ReadPodLinks(facts);
   ReadLinks(facts);
   ReadFirewall(proc_, facts);
   ReadCni(facts);
@@ -145,23 +157,14 @@ NodeFacts FactsReader::Read() {
 
 void FactsReader::ReadCounters(NodeFacts& facts) {
   const std::string device = Rooted("/sys/class/net/" + settings_.nic + "/");
-  const auto number = [&](const std::string& name) -> std::optional<uint64_t> {
-    const auto text = os::ReadFile(device + name, 4096);
-    uint64_t value = 0;
-    // Speed is -1 where the device has none.
-    if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &value)) {
-      return std::nullopt;
-    }
-    return value;
-  };
   const auto statistic = [&](const char* name) {
-    return number(std::string("statistics/") + name).value_or(0);
+    return ReadNumber(device + "statistics/" + name).value_or(0);
   };
   NetworkCounters now{.packets = statistic("rx_packets") + statistic("tx_packets"),
                       .errors = statistic("rx_errors") + statistic("tx_errors"),
                       .missed = statistic("rx_missed_errors"),
                       .dropped = statistic("rx_dropped") + statistic("tx_dropped"),
-                      .carrier_lost = number("carrier_down_count").value_or(0)};
+                      .carrier_lost = ReadNumber(device + "carrier_down_count").value_or(0)};
   if (const auto snmp = os::ReadFile(proc_ + "/net/snmp", kMaxForeignBytes); snmp.ok()) {
     ParseTcpCounters(*snmp, now);
   }
@@ -169,12 +172,26 @@ void FactsReader::ReadCounters(NodeFacts& facts) {
   counters_ = now;
   const auto sockets = os::ReadFile(proc_ + "/net/sockstat", kMaxForeignBytes);
   if (sockets.ok()) facts.tcp_sockets = ParseTcpSockets(*sockets);
-  const auto speed = number("speed");
+  const auto speed = ReadNumber(device + "speed");
   if (speed && *speed > 0 && *speed <= UINT32_MAX) {
     facts.speed_mbit = static_cast<uint32_t>(*speed);
     best_speed_mbit_ = std::max(best_speed_mbit_.value_or(0), *facts.speed_mbit);
   }
   facts.best_speed_mbit = best_speed_mbit_;
+}
+
+void FactsReader::ReadPodLinks(NodeFacts& facts) const {
+  if (settings_.stage != Stage::kAgent || !settings_.counts) return;
+  std::error_code error;
+  for (fs::directory_iterator it(Rooted("/sys/class/net"), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with(kPodLinkPrefix)) continue;
+    const std::string statistics = it->path().string() + "/statistics/";
+    const auto received = ReadNumber(statistics + "rx_packets");
+    const auto sent = ReadNumber(statistics + "tx_packets");
+    if (received && sent) facts.link_packets[name] = *received + *sent;
+  }
 }
 
 void FactsReader::ReadSysctls(NodeFacts& facts) const {

@@ -39,6 +39,7 @@ class FactsReader {
   std::string Rooted(const std::string& path) const;
   void ReadSysctls(NodeFacts& facts) const;
   void ReadCounters(NodeFacts& facts);
+  void ReadPodLinks(NodeFacts& facts) const;
   void ReadNetworkConfigs(NodeFacts& facts) const;
   void ReadPrograms(NodeFacts& facts) const;
   void ReadCni(NodeFacts& facts) const;

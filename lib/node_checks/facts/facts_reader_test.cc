@@ -104,6 +104,20 @@ TEST_F(FactsReaderTest, WhatIsCountedIsThatSinceTheLookBefore) {
   EXPECT_EQ(anew.speed_mbit, std::nullopt);
 }
 
+TEST_F(FactsReaderTest, WhatPodsLinksCarriedIsReadForAnAgentThatCounts) {
+  const auto put = [&](const std::string& link, int received, int sent) {
+    Put("sys/class/net/" + link + "/statistics/rx_packets", std::to_string(received) + "\n");
+    Put("sys/class/net/" + link + "/statistics/tx_packets", std::to_string(sent) + "\n");
+  };
+  put("eth0", 1000, 1000);
+  put("spk0123456789ab", 30, 12);
+  Put("sys/class/net/spk0000000000ff/statistics/rx_packets", "7\n");  // It is going away.
+  EXPECT_THAT(Read({.stage = Stage::kAgent}).link_packets,
+              ElementsAre(Pair("spk0123456789ab", 42)));
+  EXPECT_THAT(Read({.counts = false, .stage = Stage::kAgent}).link_packets, IsEmpty());
+  EXPECT_THAT(Read({.stage = Stage::kInstalled}).link_packets, IsEmpty());
+}
+
 TEST_F(FactsReaderTest, VirtualServicesAreThoseOfIpvs) {
   EXPECT_FALSE(Read().virtual_services);
   // This is as the kernel prints it: net/netfilter/ipvs/ip_vs_ctl.c.

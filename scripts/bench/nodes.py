@@ -4,8 +4,11 @@ a latency of 10 ms a call and 200 changes at once, as kube-apiserver's default i
 that writes is the real one. Times to hold a verdict are shortened, so that nodes change within seconds.
 
 Then a real server lets as many simulated agents probe each other, with the settings that it has by default; the
-NIC of one dies, and it is measured how long it takes until that node is suspected, and who else is. Last, 500 of
-them probe each other on an operator's word."""
+NIC of one dies, and it is measured how long it takes until that node is suspected, and who else is. Then 500 of
+them probe each other on an operator's word.
+
+Last, a real agent with 110 pods makes all its checks and probes its peers, which are addresses of the namespace at
+the other end of its wire: its whole CPU time, and what passes its NIC."""
 
 import json
 import os
@@ -13,16 +16,22 @@ import subprocess
 import time
 
 from fleet import Server, Swarm
-from harness import BIN, Failure, cpu_seconds, main, wait_until
+from harness import BIN, Failure, cpu_seconds, main, median, wait_until
+from path_node import AgentNode, Inside
+from path_rig import NODE, enter_private, ip, make_wire, sh
 
 NODES = 7500
 CHECKED = 500
 # Long enough for all to connect and for two rounds of probes.
 DIES_AFTER_S = 75
+PODS = 110
+PEERS = 20
+CHECKING_S = 240  # Each check is made several times; so are probes of full size.
 
 
 def find_dead_nic(bench, nodes):
-    """Returns the seconds until a dead NIC is found, how many others are suspected, and those of a check of many nodes."""
+    """Returns the seconds until a dead NIC is found, how many others are suspected, the seconds of a check of many nodes,
+    the server's cores while nodes probe, and the milliseconds that spokectl status takes, its start included."""
     dead = nodes // 3
     server = Server(bench)
     server.start()
@@ -39,6 +48,11 @@ def find_dead_nic(bench, nodes):
     if found["small"]["probes"] != checked * (checked - 1) or found["pairs_lost"]:
         raise Failure(f"the check counted {found['small']} and {found['pairs_lost']} pairs")
     time.sleep(max(0.0, began + DIES_AFTER_S - time.monotonic() - 20))
+    took = []
+    for _ in range(9):
+        asked = time.monotonic()
+        server.ask("status", codes=(0, 1))
+        took.append((time.monotonic() - asked) * 1000)
     before, at = cpu_seconds(server.pid), time.monotonic()
     time.sleep(max(0.0, began + DIES_AFTER_S - time.monotonic()))
     cores = (cpu_seconds(server.pid) - before) / (time.monotonic() - at)
@@ -55,7 +69,48 @@ def find_dead_nic(bench, nodes):
     accused = [node for node in suspects() if node != f"sim-{dead:05}"]
     bench.stop(swarm.process)
     server.stop()
-    return find_s, len(accused), check_s, cores
+    return find_s, len(accused), check_s, cores, median(took)
+
+
+def nic_bytes(namespace):
+    """What has passed a node's NIC, both ways."""
+    link = json.loads(sh("ip", "-n", namespace, "-s", "-j", "link", "show", "eth0"))[0]
+    return sum(link["stats64"][way]["bytes"] for way in ("rx", "tx"))
+
+
+def watch_agent(bench):
+    """The share of a core of an agent that checks and probes, the bits a second at its NIC, and the probes that
+    were answered."""
+    pods, seconds = (5, 25) if bench.quick else (PODS, CHECKING_S)
+    enter_private()
+    make_wire("c")
+    node = AgentNode(bench, "c-a", "a", pods + 2)
+    node.attach(pods)
+    # What a node connects to of the hub; nobody listens, and a refusal is an answer, too.
+    node.apply("probes", f"""\
+apiVersion: spoke/v1
+kind: ClusterNetwork
+metadata: {{name: main}}
+spec:
+  cluster: [10.0.0.0/8]
+  hub: [{NODE["b"]}/32]
+  probes: {{hub: ["{NODE["b"]}:443"]}}
+""")
+    with Inside(node.namespace):
+        swarm = Swarm(bench, node.server, "steady", agents=PEERS, seconds=3600)
+        swarm.event("ready")
+        peers = [one["address"] for one in node.server.ask("ip", "list") if one["node"].startswith("sim-")]
+    ip("c-b", *(f"address add {address}/32 dev lo" for address in peers))
+    time.sleep(1 if bench.quick else 45)
+    used, passed, began = cpu_seconds(node.agent.pid), nic_bytes("c-a"), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - began
+    share = (cpu_seconds(node.agent.pid) - used) / took
+    bits = (nic_bytes("c-a") - passed) * 8 / took
+    with Inside(node.namespace):
+        probed = node.server.ask("reachability", "node", "c-a", codes=(0, 1))
+    bench.stop(swarm.process)
+    return share, bits, probed
 
 
 def run(bench):
@@ -75,12 +130,18 @@ def run(bench):
     bench.row("writes a node that joins", f"{measured['writes_per_join']:.2f}", "<= 2")
     bench.row("writes a second while nodes come and go", f"{measured['api_writes_per_s']:.1f}", "<= 20",
               f"at most {measured['most_writes_in_a_second']} in one second")
-    find_s, accused, check_s, cores = find_dead_nic(bench, nodes)
-    bench.figures.update(find_s=find_s, accused=accused, check_s=check_s, probing_cores=cores)
+    find_s, accused, check_s, cores, status_ms = find_dead_nic(bench, nodes)
+    bench.figures.update(find_s=find_s, accused=accused, check_s=check_s, probing_cores=cores,
+                         status_ms=round(status_ms, 1))
     bench.row(f"a dead NIC among {nodes} is found, s", f"{find_s:.1f}", "<= 60")
     bench.row("others that are suspected meanwhile and a minute later", f"{accused}", "0")
     bench.row(f"{min(nodes, CHECKED)} nodes probe each other, s", f"{check_s:.1f}", "<= 30")
     bench.row("cores of the server while nodes probe each other", f"{cores:.3f}", "")
+    bench.row("spokectl status, ms", f"{status_ms:.0f}", "<= 100", "from its start to its end, the median of 9")
+    share, bits, probed = watch_agent(bench)
+    bench.figures.update(agent_cpu=round(share, 5), agent_bits_per_s=round(bits))
+    bench.row("an agent with 110 pods, checks and all, cores", f"{share:.4f}", "<= 0.003", "its whole CPU time")
+    bench.row("and at its NIC, bit/s", f"{bits:.0f}", "<= 2000", f"{probed}")
     bench.context.update(n=1, nodes=nodes, seconds=seconds, refused=measured["refused"])
 
 

@@ -106,8 +106,9 @@ class AgentNode:
                 out.write(AGENT.format(name=namespace, port=self.server.port, socket=self.socket,
                                        state=f"{self.directory}/state", more=more,
                                        fast_path=fast_path))
-            self.agent = bench.start([os.path.join(BIN, "spoke-netagent"), "--config", config],
-                                     log=f"agent-{namespace}.log")
+            # By ip-netns(8), for a /sys with the devices of the namespace: the agent reads it.
+            self.agent = bench.start(["ip", "netns", "exec", namespace, os.path.join(BIN, "spoke-netagent"),
+                                      "--config", config], log=f"agent-{namespace}.log")
         wait_until(f"the addresses of {namespace}", 60, lambda: self.attached() >= addresses, 0.1)
 
     def apply(self, name, text):

@@ -11,9 +11,9 @@ Builds Spoke, then shows it at work: the server has a simulated Azure put addres
 the NICs of two scale-set instances, pods get them through CNI, and reach each other untranslated.
 With --cloud static there is no cloud API: the network delivers addresses to the node we say. Then a
 budget bounds what all nodes together download from a host outside, and the server finds the node whose
-NIC loses packets.
+NIC loses packets, and has Kubernetes (an API server that is made up) give it no new pods.
 Everything runs in namespaces of its own: the network, files and settings of this machine stay as
-they are. Needs root. Takes about a minute, once Spoke is built.
+they are. Needs root. Takes about two minutes, once Spoke is built.
 
 Environment:
   SPOKE_BIN=DIR  use the programs in DIR instead of building them with sanitizers, as the tests want
@@ -50,29 +50,34 @@ main() {
   source tests/e2e/lab/lab.sh
   lab_init "${LAB_IN:-}"
   # shellcheck disable=SC2034  # For lab_step.
-  LAB_STEPS=15
+  LAB_STEPS=18
   if [[ $cloud == azure ]]; then
     # shellcheck disable=SC2034
-    LAB_STEPS=17
+    LAB_STEPS=20
     lab_use_azure
   fi
   lab_use_internet
   lab_use_third_node
-  lab_use_quick_reachability
+  lab_use_quick_reachability 30s
+  # The shortest time for which a node is unfit before its taint; the default is five minutes.
+  lab_use_kubernetes 'unfit_after: 30s, fit_after: 5s'
   step_network
   step_certificates
   if [[ $cloud == azure ]]; then step_cloud; fi
+  step_api_server
   step_server
   step_agents
   step_runtimes
   step_pods
   step_pings
   step_show
+  step_lossy_nic node3
   step_dataset_host
   step_budget
   if [[ $cloud == azure ]]; then step_azure_calls; fi
-  step_lossy_nic node3
+  step_tainted node3
   step_mended_nic node3
+  step_untainted
   step_delete
   step_no_traces
 
@@ -93,6 +98,7 @@ Done in $(lab_elapsed) seconds. What you saw:
   - pods that talk over the plain network: their own addresses on the wire, no overlay, no NAT;
   - a budget for a dataset host that held for both nodes together, while training traffic did not
     notice;
+  - a NIC that loses every tenth packet: its node found, given no new pods, and taken back once it is mended;
   - every address back, and nothing left, once the pods are gone.
 EOF
 }

@@ -35,25 +35,9 @@ _attached() {
   test "$count" "$2" "$3"
 }
 
-# step_api_server: the server is told of it as a pod is, by its environment and a service account.
-step_api_server() {
-  lab_step "Start an API server of Kubernetes that has both nodes"
-  local log
-  log=$(lab_node_log "$LAB_CONTROL" api-server)
-  export KUBERNETES_SERVICE_HOST=${LAB_ADDRESSES[$LAB_CONTROL]} KUBERNETES_SERVICE_PORT=6443
-  lab_node_spawn "$LAB_CONTROL" api-server "$LAB_HOME/api_server.py" "$LAB_DIR" "$KUBERNETES_SERVICE_HOST" "${LAB_NODES[@]}"
-  lab_wait 20 "the API server" "$log" grep -qx ready "$log"
-}
-
-# kubernetes_has KIND: "nodes" or "events", as JSON.
-kubernetes_has() {
-  lab_node_exec "$LAB_CONTROL" curl --noproxy '*' --silent --show-error --fail --max-time 10 --cacert "$LAB_DIR/api.crt" \
-    "https://$KUBERNETES_SERVICE_HOST:$KUBERNETES_SERVICE_PORT/api/v1/$1"
-}
-
 # _condition NODE STATUS REASON [WORDS]: whether its condition SpokeMaintenance is so, with WORDS in its message.
 _condition() {
-  kubernetes_has nodes | jq -ce --arg node "$1" --arg status "$2" --arg reason "$3" --arg words "${4:-}" '
+  lab_kubernetes_has nodes | jq -ce --arg node "$1" --arg status "$2" --arg reason "$3" --arg words "${4:-}" '
     .items[] | select(.metadata.name == $node).status.conditions | map(select(.type == "SpokeMaintenance"))
     | (., (length == 1 and .[0].status == $status and .[0].reason == $reason and (.[0].message | contains($words))))'
 }
@@ -73,13 +57,13 @@ step_freeze() {
   lab_ok "Kubernetes has it of node2 alone, and that it is over"
 }
 _no_condition() {
-  kubernetes_has nodes | jq -e --arg node "$1" '
+  lab_kubernetes_has nodes | jq -e --arg node "$1" '
     .items[] | select(.metadata.name == $node).status.conditions | map(select(.type == "SpokeMaintenance")) == []' >/dev/null ||
-    { lab_error "Kubernetes has maintenance of $1: $(kubernetes_has nodes)" && return 1; }
+    { lab_error "Kubernetes has maintenance of $1: $(lab_kubernetes_has nodes)" && return 1; }
 }
 
 _told_kubernetes() {
-  kubernetes_has events | jq -e --arg node "$1" --arg reason "$2" '
+  lab_kubernetes_has events | jq -e --arg node "$1" --arg reason "$2" '
     [.items[] | select(.involvedObject.name == $node and .reason == $reason)] | length > 0'
 }
 
@@ -147,8 +131,7 @@ LAB_AGENT_EXTRA='maintenance: {source: azure, poll: 500ms}'
 LAB_NODE_ADDRESSES='{min: 4, batch: 4, spare: 0.5, max: 8}'
 # shellcheck disable=SC2034
 LAB_SERVER_COOLDOWN=2s
-# shellcheck disable=SC2034
-LAB_SERVER_EXTRA='kubernetes: {}'
+lab_use_kubernetes
 step_network
 step_certificates
 step_cloud

@@ -33,6 +33,7 @@ source "$LAB_HOME/scenario.sh"
 source "$LAB_HOME/budget.sh"
 source "$LAB_HOME/reachability.sh"
 source "$LAB_HOME/peer_spokes.sh"
+source "$LAB_HOME/kubernetes.sh"
 
 # lab_for_test DIRECTORY: begins the lab of a test, with the programs of SPOKE_BIN or, without it,
 # those in DIRECTORY. With LAB_IN=DIR, the logs stay in DIR.

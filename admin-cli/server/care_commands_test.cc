@@ -244,6 +244,7 @@ TEST_F(CommandTest, EventsAreThoseOfATimeAndALevel) {
   EXPECT_EQ(names("--since 2023-11-14T22:13:20Z --limit 7"), "node_connected store_commit_failed ");
   EXPECT_EQ(server_.last_request(), "ListEvents limit: 7");
   EXPECT_EQ(names("--level error"), "store_commit_failed ");
+  EXPECT_EQ(server_.last_request(), "ListEvents limit: 4294967295");
   EXPECT_EQ(names("--level info"), "node_connected store_commit_failed ");
   EXPECT_EQ(Run("events --level loud").code, 2);
   EXPECT_EQ(Run("events --since soon").code, 2);

@@ -57,7 +57,9 @@ absl::StatusOr<WantedEvents> WantedOf(const Session& session) {
 
 uint32_t LimitOf(const Arguments& arguments) {
   if (arguments.Has("limit")) return arguments.Count("limit");
-  return arguments.Has("since") ? kAllKept : kLastFew;
+  // What is not wanted is left out here, so that some of the last few would be less than they are.
+  const bool filtered = arguments.Has("since") || arguments.Text("level") != kLevels.front();
+  return filtered ? kAllKept : kLastFew;
 }
 
 // Prints a line as in a log. The columns are fixed, since nobody knows what will come.
@@ -146,7 +148,9 @@ Command EventsCommand() {
                    .values = Values::kTime},
                   {.name = "limit",
                    .value = "N",
-                   .help = "How many of the last; 100, with --since all, unless said",
+                   .help =
+                       "How many of the last to look at; 100, with --since or --level all, unless "
+                       "said",
                    .values = Values::kCount}},
       .run = Events,
       .group = kGroupLook};

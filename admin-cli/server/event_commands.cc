@@ -41,7 +41,7 @@ struct WantedEvents {
 
   bool Has(const v1::EventInfo& event) const {
     if (absl::FromUnixMillis(event.unix_ms()) < since) return false;
-    const auto least = std::find(kLevels.begin(), kLevels.end(), level);
+    const auto* const least = std::find(kLevels.begin(), kLevels.end(), level);
     // A level that is not known here is shown rather than lost.
     return std::find(kLevels.begin(), least, event.level()) == least;
   }

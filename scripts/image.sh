@@ -17,7 +17,7 @@ container tool and without a network. Prints the image's name, digest and sizes.
 on the same Debian release give the same bytes. It holds no shell. Load it with
   ctr --namespace k8s.io images import FILE      or      podman load -i FILE
 
-Exit status: 0 made, 1 it could not be made or is larger than 60 MiB, 2 wrong usage.
+Exit status: 0 made, 1 it could not be made or is larger than 60 MiB (arm64: 68), 2 wrong usage.
 
 Environment:
   SPOKE_BIN=DIR        take the release programs in DIR instead of building them; the image is then of

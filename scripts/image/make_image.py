@@ -16,7 +16,8 @@ from image_files import ROOT, Failure, collect  # noqa: E402
 from oci_layout import add, write_image  # noqa: E402
 
 REPOSITORY = "docker.io/library/spoke"
-MAX_MIB = 60
+# Debian lays out the libraries of arm64 for pages of 64 KiB, which costs up to as much in each of some 90.
+MAX_MIB = {"amd64": 60, "arm64": 68}
 MEBIBYTE = 1 << 20
 
 
@@ -81,16 +82,17 @@ def make(bin_folder, out, simulator):
     out = out or os.path.join(ROOT, f"build/{os.path.basename(repository)}-{version}{suffix}.tar")
     entries = collect(bin_folder, simulator)
     unpacked = sum(len(entry.data) for entry in entries.values() if entry.data)
-    if unpacked > MAX_MIB * MEBIBYTE:
+    limit = MAX_MIB[architecture]
+    if unpacked > limit * MEBIBYTE:
         largest = sorted(((len(e.data), path) for path, e in entries.items() if e.data), reverse=True)
         names = ", ".join(f"{path} {size / MEBIBYTE:.1f}" for size, path in largest[:5])
-        raise Failure(f"{unpacked / MEBIBYTE:.1f} MiB unpacked, and {MAX_MIB} is the limit; the largest "
+        raise Failure(f"{unpacked / MEBIBYTE:.1f} MiB unpacked, and {limit} is the limit; the largest "
                       f"files, in MiB: {names}")
     name = f"{repository}:{version}"
     digest = write_image(out, name, make_layer(entries, when), describe(version, when), when,
                          architecture)
     return {"name": name, "architecture": architecture, "digest": digest, "file": out, "files": len(entries),
-            "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked}
+            "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked, "limit_mib": limit}
 
 
 def print_result(made, as_json):
@@ -101,7 +103,7 @@ def print_result(made, as_json):
     print(f"digest    {made['digest']}")
     print(f"file      {made['file']}")
     print(f"size      {made['file_bytes'] / MEBIBYTE:.1f} MiB, "
-          f"{made['unpacked_bytes'] / MEBIBYTE:.1f} MiB unpacked (at most {MAX_MIB})")
+          f"{made['unpacked_bytes'] / MEBIBYTE:.1f} MiB unpacked (at most {made['limit_mib']})")
 
 
 def main():

@@ -207,6 +207,19 @@ absl::StatusOr<absl::Duration> ParseDuration(std::string_view text) {
   return total;
 }
 
+Parameter LevelOption() {
+  return {.name = "level",
+          .value = "LEVEL",
+          .help = "Only those of this level and above",
+          .choices = {kLevels.begin(), kLevels.end()},
+          .fallback = std::string(kLevels.front())};
+}
+
+bool IsOfLevel(std::string_view level, std::string_view least) {
+  const auto* const from = std::find(kLevels.begin(), kLevels.end(), least);
+  return std::find(kLevels.begin(), from, level) == from;
+}
+
 absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now) {
   absl::Time time;
   std::string error;

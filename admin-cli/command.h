@@ -2,6 +2,7 @@
 // shell completion are all made from them, so that none can differ from the others.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -136,6 +137,14 @@ absl::Status Check(const CommandPath& path, const Arguments& arguments);
 // Reads "90", "90s", "5m", "1h30m", "2d": seconds when there is no unit. Errors: kInvalidArgument
 // (also for zero, negative, endless and more than ten years).
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text);
+
+// The levels of events and of the lines of a log, those that weigh more later.
+inline constexpr std::array<std::string_view, 3> kLevels = {"info", "warning", "error"};
+// Returns the option --level, which names one of them.
+Parameter LevelOption();
+// Returns whether `level` is `least`, one of kLevels, or above. A level that is not known here is:
+// it is shown rather than lost.
+bool IsOfLevel(std::string_view level, std::string_view least);
 
 // Reads RFC 3339 ("2024-05-01T12:00:00Z"), or how long before `now` ("2h"). Errors:
 // kInvalidArgument.

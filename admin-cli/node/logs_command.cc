@@ -1,7 +1,6 @@
 // The verbs `logs node` and `node state`: what a node's agent has kept, as it tells by way of the
 // server.
 #include <algorithm>
-#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +14,6 @@
 
 namespace spoke::ctl {
 namespace {
-
-constexpr std::array<std::string_view, 3> kLevels = {"info", "warning", "error"};
 
 // Returns the part of that name of what the agent of `node` has kept.
 absl::StatusOr<std::string> AskForPart(Session& session, const std::string& node,
@@ -32,16 +29,13 @@ absl::StatusOr<std::string> AskForPart(Session& session, const std::string& node
   return absl::NotFoundError(fmt::format("the agent of node {} keeps no {}", node, part));
 }
 
-// Whether a line is of `least` or above.
-bool IsOfLevel(std::string_view line, std::string_view least) {
-  bool counts = false;
-  for (const std::string_view level : kLevels) {
-    counts = counts || level == least;
-    if (counts && absl::StrContains(std::string(line), fmt::format(" level={} ", level))) {
-      return true;
-    }
-  }
-  return false;
+// Returns the level that a line says; empty: none.
+std::string_view LevelOf(std::string_view line) {
+  constexpr std::string_view kKey = " level=";
+  const size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return "";
+  line.remove_prefix(at + kKey.size());
+  return line.substr(0, line.find(' '));
 }
 
 // Whether a line, which begins with its time, is from `since` on. What has no time is of the line
@@ -75,7 +69,7 @@ absl::StatusOr<int> Logs(Session& session) {
   Since since(from);
   std::vector<std::string> lines;
   for (std::string& line : std::vector<std::string>(absl::StrSplit(text, '\n'))) {
-    if (line.empty() || !since.Has(line) || !IsOfLevel(line, least)) continue;
+    if (line.empty() || !since.Has(line) || !IsOfLevel(LevelOf(line), least)) continue;
     if (absl::StrContains(line, wanted)) lines.push_back(std::move(line));
   }
   if (session.arguments.Has("tail")) {
@@ -122,11 +116,7 @@ Command LogsCommand() {
                          "spokectl logs node node1 --level warning --tail 20",
                          "spokectl logs node node1 --grep cni_add"},
             .positionals = {kNode},
-            .options = {{.name = "level",
-                         .value = "LEVEL",
-                         .help = "Only lines of this level and above",
-                         .choices = {"info", "warning", "error"},
-                         .fallback = "info"},
+            .options = {LevelOption(),
                         {.name = "grep", .value = "TEXT", .help = "Only lines that hold this text"},
                         {.name = "since",
                          .value = "TIME",

@@ -42,8 +42,9 @@ TEST_F(LogsTest, AreThoseOfATimeAndTheLastOfThem) {
   EXPECT_EQ(Json("logs node node1 --since 2026-11-27T12:00:01Z --level error")["lines"].size(), 1U);
   EXPECT_EQ(Json("logs node node1 --since 2026-11-27T13:00:00Z")["lines"].size(), 0U);
   // What is no event of its own goes with the line before.
-  Change([](FakeState& state) { state.node_data["log"] += "and level=error what follows\n"; });
+  Change([](FakeState& state) { state.node_data["log"] += "and what follows\n"; });
   EXPECT_EQ(Json("logs node node1 --since 2026-11-27T12:00:02Z")["lines"].size(), 2U);
+  EXPECT_EQ(Json("logs node node1 --since 2026-11-27T13:00:00Z")["lines"].size(), 0U);
   EXPECT_EQ(Run("logs node node1 --tail 0").code, 2);
   EXPECT_EQ(Run("logs node node1 --since yesterday").code, 2);
 }

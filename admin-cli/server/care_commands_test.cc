@@ -241,8 +241,12 @@ TEST_F(CommandTest, EventsAreThoseOfATimeAndALevel) {
   };
   EXPECT_EQ(names("--since 2023-11-14T22:13:21Z"), "store_commit_failed ");
   EXPECT_EQ(server_.last_request(), "ListEvents limit: 4294967295") << "all that are kept";
-  EXPECT_EQ(names("--since 2023-11-14T22:13:20Z --limit 7"), "node_connected store_commit_failed ");
+  EXPECT_EQ(names("--since 2023-11-14T22:13:20Z"), "node_connected store_commit_failed ");
+  EXPECT_EQ(names("--since 2023-11-14T22:13:20Z --limit 1"), "store_commit_failed ");
+  EXPECT_EQ(names("--level info --limit 7"), "node_connected store_commit_failed ");
   EXPECT_EQ(server_.last_request(), "ListEvents limit: 7");
+  EXPECT_EQ(Run("events --since 2024-01-01T00:00:00Z").err, "spokectl: there are no such events\n");
+  EXPECT_THAT(Run("events --follow --level error").out, Not(HasSubstr("node_connected")));
   EXPECT_EQ(names("--level error"), "store_commit_failed ");
   EXPECT_EQ(server_.last_request(), "ListEvents limit: 4294967295");
   EXPECT_EQ(names("--level info"), "node_connected store_commit_failed ");

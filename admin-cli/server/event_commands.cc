@@ -1,8 +1,6 @@
-#include <algorithm>
-#include <array>
+#include <deque>
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/verbs.h"
@@ -28,22 +26,19 @@ Tone ToneOf(const std::string& level) {
   return level == "warning" ? Tone::kWarning : Tone::kPlain;
 }
 
-// The levels, those that weigh more later.
-constexpr std::array<std::string_view, 3> kLevels = {"info", "warning", "error"};
-// More than a server keeps: what is older than asked for is left out here.
+// More than a server keeps.
 constexpr uint32_t kAllKept = UINT32_MAX;
 constexpr uint32_t kLastFew = 100;
 
 // Which of the events that the server sends are wanted.
 struct WantedEvents {
   absl::Time since = absl::InfinitePast();
-  std::string level = "info";  // That and those above.
+  std::string level;  // That and those above.
+  uint32_t last = kLastFew;
 
+  bool all() const { return level == kLevels.front() && since == absl::InfinitePast(); }
   bool Has(const v1::EventInfo& event) const {
-    if (absl::FromUnixMillis(event.unix_ms()) < since) return false;
-    const auto* const least = std::find(kLevels.begin(), kLevels.end(), level);
-    // A level that is not known here is shown rather than lost.
-    return std::find(kLevels.begin(), least, event.level()) == least;
+    return absl::FromUnixMillis(event.unix_ms()) >= since && IsOfLevel(event.level(), level);
   }
 };
 
@@ -51,15 +46,10 @@ absl::StatusOr<WantedEvents> WantedOf(const Session& session) {
   WantedEvents wanted{.level = session.arguments.Text("level")};
   if (session.arguments.Has("since")) {
     ASSIGN_OR_RETURN(wanted.since, ParseTime(session.arguments.Text("since"), session.now()));
+    wanted.last = kAllKept;
   }
+  if (session.arguments.Has("limit")) wanted.last = session.arguments.Count("limit");
   return wanted;
-}
-
-uint32_t LimitOf(const Arguments& arguments) {
-  if (arguments.Has("limit")) return arguments.Count("limit");
-  // What is not wanted is left out here, so that some of the last few would be less than they are.
-  const bool filtered = arguments.Has("since") || arguments.Text("level") != kLevels.front();
-  return filtered ? kAllKept : kLastFew;
 }
 
 // Prints a line as in a log. The columns are fixed, since nobody knows what will come.
@@ -78,45 +68,66 @@ std::string LineOf(const v1::EventInfo& event, bool colours) {
       Printable(event.event()), Printable(fields));
 }
 
-absl::StatusOr<int> Events(Session& session) {
-  ASSIGN_OR_RETURN(const WantedEvents wanted, WantedOf(session));
-  v1::ListEventsRequest request;
-  request.set_follow(session.arguments.Has("follow"));
-  request.set_limit(LimitOf(session.arguments));
-  request.set_node(session.arguments.Text("node"));
-  if (session.format == Format::kName) return session.PrintValue({});
-  Json values = Json::array();
-  bool any = false;
-  RETURN_IF_ERROR(session.client.Read(
+// Returns an event in the session's format, as a part of an endless list: that has no end bracket,
+// so that JSON is one object a line.
+std::string FollowedText(const Session& session, const v1::EventInfo& event) {
+  if (session.is_table()) return LineOf(event, session.colours);
+  if (session.format == Format::kYaml) return "---\n" + FormatYaml(ToJson(event));
+  return ToJson(event).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::Status Follow(Session& session, const WantedEvents& wanted,
+                    const v1::ListEventsRequest& request) {
+  return session.client.Read(
       kListEvents, request,
       [&](const v1::ListEventsResponse& batch) {
         std::string text;
         for (const v1::EventInfo& event : batch.events()) {
-          if (!wanted.Has(event)) continue;
-          any = true;
-          if (session.is_table()) {
-            text += LineOf(event, session.colours);
-          } else if (!request.follow()) {
-            values.push_back(ToJson(event));
-          } else if (session.format == Format::kJson) {
-            // An endless list has no end bracket: one object a line instead.
-            text += ToJson(event).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-          } else {
-            text += "---\n" + FormatYaml(ToJson(event));
-          }
+          if (wanted.Has(event)) text += FollowedText(session, event);
         }
         session.Out(text);
         return session.world.console.written();  // A reader that has gone ends it.
       },
-      request.follow()));
+      /*patient=*/true);
+}
+
+// Returns the last ones that are wanted, oldest first.
+absl::StatusOr<std::deque<v1::EventInfo>> LastOf(const Session& session, const WantedEvents& wanted,
+                                                 const v1::ListEventsRequest& request) {
+  std::deque<v1::EventInfo> events;
+  RETURN_IF_ERROR(
+      session.client.Read(kListEvents, request, [&](const v1::ListEventsResponse& batch) {
+        for (const v1::EventInfo& event : batch.events()) {
+          if (!wanted.Has(event)) continue;
+          events.push_back(event);
+          if (events.size() > wanted.last) events.pop_front();
+        }
+        return absl::OkStatus();
+      }));
+  return events;
+}
+
+absl::StatusOr<int> Events(Session& session) {
+  if (session.format == Format::kName) return session.PrintValue({});
+  ASSIGN_OR_RETURN(const WantedEvents wanted, WantedOf(session));
+  v1::ListEventsRequest request;
+  request.set_follow(session.arguments.Has("follow"));
+  // The server knows of no filter but the node.
+  request.set_limit(wanted.all() ? wanted.last : kAllKept);
+  request.set_node(session.arguments.Text("node"));
+  if (request.follow()) return Done(Follow(session, wanted, request));
+  ASSIGN_OR_RETURN(const auto events, LastOf(session, wanted, request));
   // Those of a node that is gone are kept; where there are none, the name may be wrong.
-  if (!any && !request.follow() && !request.node().empty()) {
+  if (events.empty() && !request.node().empty()) {
     v1::GetNodeRequest node;
     node.set_name(request.node());
     RETURN_IF_ERROR(session.client.Ask(kGetNode, node).status());
   }
-  if (!session.is_table() && !request.follow()) RETURN_IF_ERROR(session.PrintValue(values));
-  if (session.is_table() && !any) session.Note("there are no events");
+  if (!session.is_table()) return Done(session.PrintValue(JsonList(events, ToJson)));
+  for (const v1::EventInfo& event : events) session.Out(LineOf(event, session.colours));
+  if (events.empty()) {
+    session.Note(wanted.all() ? "there are no events" : "there are no such events");
+  }
   return 0;
 }
 
@@ -137,20 +148,14 @@ Command EventsCommand() {
                    .value = "NODE",
                    .help = "Only those about this node",
                    .values = Values::kNode},
-                  {.name = "level",
-                   .value = "LEVEL",
-                   .help = "Only those of this level and above",
-                   .choices = {"info", "warning", "error"},
-                   .fallback = "info"},
+                  LevelOption(),
                   {.name = "since",
                    .value = "TIME",
                    .help = "Only since then: 2024-05-01T12:00:00Z, or how long ago, such as 15m",
                    .values = Values::kTime},
                   {.name = "limit",
                    .value = "N",
-                   .help =
-                       "How many of the last to look at; 100, with --since or --level all, unless "
-                       "said",
+                   .help = "How many of the last; 100, with --since all, unless said",
                    .values = Values::kCount}},
       .run = Events,
       .group = kGroupLook};

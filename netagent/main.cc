@@ -343,8 +343,8 @@ daemon::HealthSettings HealthOf(const AgentConfig& config) {
 HealthParts HealthPartsOf(daemon::ServedHealth& health, NodeChecks& checks) {
   return {
       .heartbeat = &health.heartbeat(0),
-      .node_findings = [&checks] { return checks.findings().Reasons(); },
-      .read_findings = [&checks] { return checks.findings().findings(); },
+      .node_findings = [&checks] { return checks.watch().Reasons(); },
+      .read_findings = [&checks] { return checks.watch().findings(); },
       .say = [&health](std::vector<std::string> reasons) { health.Say(std::move(reasons)); },
       .try_to_reach =
           [&checks](node_checks::ReachTargets targets) { checks.SetTargets(std::move(targets)); },
@@ -457,7 +457,7 @@ absl::Status Run(const AgentConfig& written, telemetry::Log& standard_error) {
                        .clock = clocks->time_of_day,
                        .log = log,
                        .read_agent = [&agent](absl::Duration within) { return agent.Read(within); },
-                       .read_node = [&checks] { return checks.findings().counts(); }});
+                       .read_node = [&checks] { return checks.watch().counts(); }});
   exporters.Start();
   LogStarted(config, identity, log);
   agent.Run(signals);

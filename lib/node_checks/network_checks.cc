@@ -171,8 +171,8 @@ void CheckCounters(const NodeFacts& facts, Findings& findings) {
                        "keep clusters apart",
                 .remedy = "nft list table inet spoke; look for traffic_ in the agent's log; where "
                           "the rules are there, restart the agent: pods keep their connections. A "
-                          "pod that floods packets which go nowhere looks the same: spokectl top "
-                          "pods"});
+                          "pod that floods packets which go nowhere looks the same: ip -s link "
+                          "show type veth has its link, ip route show dev LINK its address"});
 }
 
 }  // namespace spoke::node_checks

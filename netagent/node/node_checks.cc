@@ -86,7 +86,7 @@ NodeWatch::Examine NodeChecks::Examine(const AgentConfig& config, telemetry::Log
     facts.reach = reach_.latest();
     const uint64_t counted = counted_;
     facts.pod_packets =
-        looks->Add(facts.link_packets,
+        looks->Add(std::move(facts.link_packets),
                    counted == kNotCounted ? std::nullopt : std::optional<uint64_t>(counted));
     return node_checks::Examine(facts);
   };

@@ -32,7 +32,7 @@ class NodeChecks {
   // Takes how many packets of pods the agent has counted (CountedPackets()).
   void SetCounted(uint64_t packets) { counted_ = packets; }
 
-  const NodeWatch& findings() const { return node_; }
+  const NodeWatch& watch() const { return node_; }
   ServerClock& server_clock() { return server_clock_; }
 
  private:

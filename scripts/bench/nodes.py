@@ -87,7 +87,7 @@ def loop_seconds(pid):
 
 
 def watch_agent(bench):
-    """The shares of a core of an agent's threads that check and probe, gRPC's among them, and of its loop; the bits
+    """The number of pods; the shares of a core of an agent's threads that check and probe, gRPC's among them, and of its loop; the bits
     a second at its NIC; how its probes went."""
     pods, seconds = (5, 25) if bench.quick else (PODS, CHECKING_S)
     enter_private()
@@ -122,7 +122,7 @@ spec:
     bench.stop(swarm.process)
     if not bench.quick and (probed["probes"] < 20 or probed["lost"]):
         raise Failure(f"{probed['lost']} of {probed['probes']} probes of a node without a fault were lost")
-    return checks, loop, bits, probed
+    return pods, checks, loop, bits, probed
 
 
 def run(bench):
@@ -150,10 +150,10 @@ def run(bench):
     bench.row(f"{min(nodes, CHECKED)} nodes probe each other, s", f"{check_s:.1f}", "<= 30")
     bench.row("cores of the server while nodes probe each other", f"{cores:.3f}", "")
     bench.row("spokectl status, ms", f"{status_ms:.0f}", "<= 100", "from its start to its end, the median of 9")
-    checks, loop, bits, probed = watch_agent(bench)
+    pods, checks, loop, bits, probed = watch_agent(bench)
     bench.figures.update(agent_cpu=round(checks, 5), agent_loop_cpu=round(loop, 5), agent_bits_per_s=round(bits))
     bench.row("an agent's checks and probes, cores", f"{checks:.4f}", "<= 0.003",
-              f"all threads but its loop's, which took {loop:.4f} with {PODS} pods")
+              f"all threads but its loop's, which took {loop:.4f} with {pods} pods")
     bench.row("and at its NIC, bit/s", f"{bits:.0f}", "<= 2000",
               f"{probed['probes']} probes of late, {probed['lost']} lost")
     bench.context.update(n=1, nodes=nodes, seconds=seconds, refused=measured["refused"])

@@ -137,6 +137,24 @@ step_reach() {
   lab_ok "both are found on node2, and nothing on node1"
 }
 
+# What passes node1's rules uncounted: the hop limit is used up before the packet is forwarded.
+step_flood() {
+  lab_step "A pod on node1 sends packets whose hop limit ends on the node"
+  lab_plugin_install node1
+  lab_bare_pod_up node1 flood
+  lab_node_spawn node1 flood nsenter --net=/run/netns/flood ping -q -t 1 -i 0.02 "${LAB_ADDRESSES[node2]}"
+}
+
+step_uncounted() {
+  lab_step "The server hears that node1 counts next to nothing of what its pods' links carry"
+  lab_wait 240 "node1 to be warned of" "$(lab_node_log node1 spoke-netagent)" _is_uncounted
+  lab_spokectl node show node1 -o json | jq -r '.findings[] | select(.check == "counters") | "\(.object) \(.what). \(.remedy)"'
+  lab_node_kill node1 flood
+  lab_bare_pod_down node1 flood
+  lab_ok "packets that are not counted are noticed"
+}
+_is_uncounted() { lab_spokectl node show node1 -o json | jq -e 'any(.findings[]; .check == "counters")' >/dev/null; }
+
 step_cut() {
   lab_step "node1 loses its way to the hub, and node2 gets one"
   lab_node_exec node1 ip link set hub down
@@ -159,5 +177,7 @@ step_neighbours
 step_blocked
 step_asked
 step_mended
+step_flood
 step_reach
 step_cut
+step_uncounted

@@ -35,16 +35,42 @@ differs 's/host_root: .host$/host_root: \/node/' values.yaml 'ConfigMap spoke-ne
 differs 's/^kind: Service$/kind: Endpoints/' templates/ipam-server.yaml 'Service spoke-ipam-server is not in the chart'
 
 cat >"$scratch/values.yaml" <<'VALUES'
-image: {repository: registry.example.com/spoke, tag: 9.9.9}
+image: {repository: registry.example.com/spoke, tag: 9.9.9, pullPolicy: Always}
 pullSecrets: [{name: mine}]
-netagent: {maxUnavailable: 25%, nodeSelector: {gpu: h100}}
-ipamServer: {azureWorkloadIdentity: true, storage: {className: fast}}
+netagent:
+  maxUnavailable: 25%
+  nodeSelector: {gpu: h100}
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: zone, operator: Exists}]}]}}}
+  podAnnotations: {example.com/team: network, prometheus.io/scrape: "false"}
+  podLabels: {team: network, app.kubernetes.io/name: another}
+ipamServer:
+  azureWorkloadIdentity: true
+  storage: {className: fast}
+  tolerations: [{key: gpu, operator: Exists}]
+  podAnnotations: {example.com/team: addresses}
+  podLabels: {team: addresses}
 VALUES
 rendered=$("$scratch/tool" render "$root/conf/helm/spoke" "$scratch/values.yaml")
 for line in 'image: registry.example.com/spoke:9.9.9' 'maxUnavailable: 25%' 'gpu: h100' \
   'storageClassName: fast' 'audience: api://AzureADTokenExchange' 'name: mine'; do
   grep -qF -- "$line" <<<"$rendered" || fail "the chart does not render: $line"
 done
+printf '%s\n' "$rendered" >"$scratch/rendered.yaml"
+"$scratch/tool" objects "$scratch/rendered.yaml" >"$scratch/rendered.json"
+# Both keep their selector's label, and the server the toleration that it was given, in the place of the chart's.
+jq -e '[.[] | select(.kind == "DaemonSet" or .kind == "StatefulSet")] | length == 2 and all(.[];
+  .spec.template as $pod | $pod.metadata.labels["app.kubernetes.io/name"] == .metadata.name
+  and $pod.spec.nodeSelector["kubernetes.io/os"] == "linux"
+  and all($pod.spec.containers[]; .imagePullPolicy == "Always")
+  and if .kind == "DaemonSet" then
+    $pod.metadata.labels.team == "network" and $pod.metadata.annotations["example.com/team"] == "network"
+    and $pod.metadata.annotations["prometheus.io/scrape"] == "false" and $pod.spec.nodeSelector.gpu == "h100"
+    and ($pod.spec.affinity | has("nodeAffinity"))
+  else
+    $pod.metadata.labels.team == "addresses" and $pod.metadata.annotations["example.com/team"] == "addresses"
+    and $pod.metadata.annotations["prometheus.io/scrape"] == "true"
+    and [$pod.spec.tolerations[].key] == ["gpu"] and ($pod.spec | has("affinity") | not)
+  end)' "$scratch/rendered.json" >/dev/null || fail "values of the pods are not in the chart's pods"
 # Prometheus shows the token that the server publishes, and only where it is asked for.
 printf 'podMonitor: {enabled: true, labels: {release: mine}}\n' >"$scratch/monitored.yaml"
 monitored=$("$scratch/tool" render "$root/conf/helm/spoke" "$scratch/monitored.yaml")
@@ -92,6 +118,21 @@ printf 'ha: {enabled: true, operators: "off"}\n' >"$scratch/ha.yaml"
 "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" >"$scratch/ha-rendered.yaml"
 if grep -q 7447 "$scratch/ha-rendered.yaml"; then fail "there is a port of operators where they have none"; fi
 grep -q 'operators: "off"' "$scratch/ha-rendered.yaml" || fail "the server's configuration does not say that operators have no port"
+# Where the servers run may be said, beside the rule that keeps them apart and in its place.
+# affinities AFFINITY: the kinds of affinity that the servers have with that value.
+affinities() {
+  printf 'ha: {enabled: true}\nipamServer: {affinity: %s}\n' "$1" >"$scratch/ha.yaml"
+  "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" >"$scratch/ha-rendered.yaml"
+  "$scratch/tool" objects "$scratch/ha-rendered.yaml" |
+    jq -c '.[] | select(.kind == "StatefulSet" and .metadata.name == "spoke-ipam-server") | .spec.template.spec.affinity
+      | map_values(keys)'
+}
+[[ $(affinities '{nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}') == \
+  '{"nodeAffinity":["preferredDuringSchedulingIgnoredDuringExecution"],"podAntiAffinity":["requiredDuringSchedulingIgnoredDuringExecution"]}' ]] ||
+  fail "with ha and an affinity, the servers are not kept apart"
+[[ $(affinities '{podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}') == \
+  '{"podAntiAffinity":["preferredDuringSchedulingIgnoredDuringExecution"]}' ]] ||
+  fail "with ha, a podAntiAffinity of the values does not take the place of the chart's"
 printf 'ha: {enabled: true, etcd: {enabled: false}}\n' >"$scratch/ha.yaml"
 if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" | grep -q 'name: spoke-etcd$'; then
   fail "there is an etcd without being asked for"

@@ -32,6 +32,31 @@ said=$(strange "$root/conf/kubernetes")
 [[ -z $said ]] || fail "$said"
 (($(find "$root/conf/kubernetes" -name kustomization.yaml | wc -l) >= 10)) || fail "there are few kustomizations"
 
+# Each pod is for nodes with Linux and says when its images are pulled, and each namespace admits the agent without a warning.
+# unsaid FOLDER: a line for each file below it where that is missing.
+unsaid() {
+  local file
+  while read -r file; do
+    if grep -q '^kind: Namespace$' "$file" && (($(grep -cE 'pod-security[.]kubernetes[.]io/(enforce|warn|audit): privileged$' "$file") != 3)); then
+      printf '%s: a Namespace without the three labels of Pod Security\n' "$file"
+    fi
+    (($(grep -cE '^ +(- )?image: ' "$file") == $(grep -c 'imagePullPolicy: IfNotPresent$' "$file"))) ||
+      printf '%s: an image without imagePullPolicy\n' "$file"
+    if grep -qE '^ +(- )?image: ' "$file" && ! grep -q 'kubernetes.io/os: linux$' "$file"; then
+      printf '%s: pods for any system\n' "$file"
+    fi
+  done < <(find "$1" -name '*.yaml' | sort)
+}
+said=$(unsaid "$root/conf/kubernetes")
+[[ -z $said ]] || fail "$said"
+# One line less in a file is found.
+for line in 'base/namespace.yaml warn: privileged' 'base/netagent.yaml imagePullPolicy' 'etcd/etcd.yaml kubernetes.io.os'; do
+  rm -rf "$scratch/kubernetes" && cp -r "$root/conf/kubernetes" "$scratch/"
+  sed -i "\|${line#* }|d" "$scratch/kubernetes/${line%% *}"
+  said=$(unsaid "$scratch/kubernetes")
+  [[ $said == *"${line%% *}: "* && $said != *$'\n'* ]] || fail "without \"$line\" it says: $said"
+done
+
 # found SED-SCRIPT WORDS: with that change to one of them, the finding has WORDS.
 found() {
   rm -rf "$scratch/kubernetes" && cp -r "$root/conf/kubernetes" "$scratch/"

@@ -44,6 +44,9 @@ jq -e --slurpfile schema "$chart/values.schema.json" 'keys - ($schema[0].propert
 
 takes '{image: {tag: 9.9.9}}'
 takes '{image: {repository: registry.example.com/spoke}, pullSecrets: [{name: mine}]}'
+takes '{image: {pullPolicy: Always}}'
+takes '{netagent: {affinity: {nodeAffinity: {}}, podAnnotations: {team: net}, podLabels: {team: net}}}'
+takes '{ipamServer: {affinity: {podAntiAffinity: {}}, podAnnotations: {team: net}, podLabels: {team: net}}}'
 takes '{netagent: {maxUnavailable: 3}}'
 takes '{netagent: {maxUnavailable: 100%, nodeSelector: {gpu: h100}, config: {azure: {}}}}'
 takes '{ipamServer: {azureWorkloadIdentity: true, storage: {className: fast, size: 1.5Ti}, resources: {limits: {cpu: 2}}}}'
@@ -55,6 +58,12 @@ refuses '{netAgent: {}}' values.netAgent
 refuses '{image: {repo: spoke}}' values.image.repo
 refuses '{image: {repository: ""}}' values.image.repository
 refuses '{image: {tag: 1.2}}' values.image.tag
+refuses '{image: {pullPolicy: Sometimes}}' values.image.pullPolicy
+refuses '{netagent: {affinity: {gpuAffinity: {}}}}' values.netagent.affinity.gpuAffinity
+refuses '{ipamServer: {affinity: {nodeAffinity: []}}}' values.ipamServer.affinity.nodeAffinity
+refuses '{netagent: {podAnnotations: {scrape: true}}}' values.netagent.podAnnotations.scrape
+refuses '{ipamServer: {podLabels: [mine]}}' values.ipamServer.podLabels
+refuses '{ipamServer: {nodeSelector: {gpu: 1}}}' values.ipamServer.nodeSelector.gpu
 refuses '{pullSecrets: [mine]}' 'values.pullSecrets[0]'
 refuses '{pullSecrets: [{}]}' 'values.pullSecrets[0]'
 refuses '{podMonitor: {enabled: "yes"}}' values.podMonitor.enabled

@@ -305,6 +305,18 @@ test_metrics() {
   expect_metrics $recordings 1 '  expr: spoke_x\n' 'no program has the metric spoke_x'
   expect_metrics conf/grafana/a.json 1 '{"expr": "spoke_x / 2"}\n' 'no program has the metric spoke_x'
   expect_metrics conf/grafana/a.json 1 '{"expr": "b:c:d"}\n' 'records no b:c:d'
+  # A recording rule whose values no test expects.
+  local rule='- record: b:c:d\n' expr="- expr: 'b:c:d'\\n" samples="    - {labels: 'b:c:d{e=\"f\"}', value: 1}\\n"
+  expect_metrics $recordings 1 "$rule" 'expects a sample of b:c:d'
+  metrics_tree
+  printf '%b' "$rule" >"$tree/$recordings"
+  printf '%b' "$expr  exp_samples:\n$samples" >"$tree/lib/base/rules_test.yaml"
+  expect_clean check_metrics
+  printf '%b' "$expr  exp_samples: []\n- expr: 'b:c:e'\n$samples" >"$tree/lib/base/rules_test.yaml"
+  if "$scripts/check_metrics" "$tree" >/dev/null; then
+    printf 'check_metrics: takes a test that expects nothing of a rule\n' >&2
+    failures=$((failures + 1))
+  fi
 }
 
 # expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.

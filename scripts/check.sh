@@ -7,10 +7,10 @@ usage() {
   cat <<'EOF'
 usage: scripts/check.sh [--fix | --deep] [CHECK...]
 
-  CHECK    run only these of: format layers includes size words sources events metrics docs reference
-           shell python release hardening tidy
+  CHECK    run only these of: format layers includes size words sources versions events metrics docs
+           reference shell python release hardening tidy
   --fix    let clang-format rewrite what it would complain about, and write anew what is made of the
-           tree: docs/reference/, the table of folders
+           tree: docs/reference/, the table of folders, the versions in conf/
   --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
@@ -19,7 +19,7 @@ EOF
 
 fix=no
 deep=()
-readonly all=(format layers includes size words sources events metrics docs reference shell python release hardening tidy)
+readonly all=(format layers includes size words sources versions events metrics docs reference shell python release hardening tidy)
 declare -A wanted=()
 failed=0
 count=0
@@ -67,6 +67,10 @@ check_reference() {
 
 check_docs() {
   if [[ $fix == yes ]]; then scripts/check_docs --fix; else scripts/check_docs; fi
+}
+
+check_versions() {
+  if [[ $fix == yes ]]; then scripts/check_versions --fix; else scripts/check_versions; fi
 }
 
 check_shell() {
@@ -127,6 +131,7 @@ main() {
   run size scripts/check_size
   run words scripts/check_words
   run sources scripts/check_sources
+  run versions check_versions
   run events scripts/check_events
   run metrics scripts/check_metrics
   run docs check_docs

@@ -23,7 +23,7 @@ Makes, of the commit that is checked out, which has to bear the tag vVERSION:
   spoke-VERSION.spdx.json      what the programs consist of: SPDX 2.3
   NOTES.md                     the section of CHANGELOG.md
   SHA256SUMS                   of all of these; sha256sum -c SHA256SUMS
-VERSION stands in CMakeLists.txt; the chart has to have the same. The same commit on the same Debian
+VERSION stands in CMakeLists.txt; what else names it has to have the same (scripts/check_versions). The same commit on the same Debian
 release gives the same bytes: every time in it is that of the commit.
 
 Exit status: 0 made, 1 it could not be made, 2 wrong usage.
@@ -38,13 +38,10 @@ fail() {
 # The version of CMakeLists.txt.
 version_of() { sed -n 's/^project(spoke VERSION \([0-9.]*\) .*/\1/p' "$1/CMakeLists.txt"; }
 
-# check_versions HERE VERSION: every place that has to say the version says it.
+# check_versions HERE: every place that has to say the version says it.
 check_versions() {
-  local key said
-  for key in version appVersion; do
-    said=$(sed -n "s/^$key: \"\\?\\([^\"]*\\)\"\\?\$/\\1/p" "$1/conf/helm/spoke/Chart.yaml")
-    [[ $said == "$2" ]] || fail "conf/helm/spoke/Chart.yaml has $key $said, and CMakeLists.txt has $2"
-  done
+  local said
+  said=$("$1/scripts/check_versions" "$1") || fail "$said"
 }
 
 # check_commit HERE VERSION SNAPSHOT: what is made is what is committed and tagged.
@@ -140,7 +137,7 @@ main() {
   fi
   version=$(version_of "$here")
   [[ -n $version ]] || fail 'CMakeLists.txt says no version'
-  check_versions "$here" "$version"
+  check_versions "$here"
   check_commit "$here" "$version" "$snapshot"
   out=${out:-$here/build/release-$version}
   if [[ -e $out && -n $(ls -A "$out" 2>/dev/null || echo file) ]]; then fail "$out is there already"; fi

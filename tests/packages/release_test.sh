@@ -26,7 +26,7 @@ test_refusals() {
   git -C "$work/tree" tag "v$version"
   expect_refusal "no section \"## $version\"" "$release" -o "$work/none"
   sed -i 's/^appVersion: .*/appVersion: 9.9.9/' "$work/tree/conf/helm/spoke/Chart.yaml"
-  expect_refusal 'has appVersion 9.9.9' "$release" --snapshot -o "$work/none"
+  expect_refusal 'has appVersion 9.9.9, and CMakeLists.txt has' "$release" --snapshot -o "$work/none"
   git -C "$work/tree" checkout -q conf
   mkdir "$work/full"
   touch "$work/full/file"

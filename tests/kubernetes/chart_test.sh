@@ -77,6 +77,8 @@ monitored=$("$scratch/tool" render "$root/conf/helm/spoke" "$scratch/monitored.y
 for text in "$monitored" "$(cat "$root/conf/kubernetes/monitoring/pod-monitors.yaml")"; do
   (($(grep -c '^kind: PodMonitor$' <<<"$text") == 2)) || fail "not two objects PodMonitor"
   (($(grep -A 1 'name: spoke-metrics$' <<<"$text" | grep -c 'key: token') == 2)) || fail "a PodMonitor shows no token"
+  # The operator's label namespace would take the place of that of spoke_namespace_bytes_total.
+  (($(grep -c '^      honorLabels: true$' <<<"$text") == 2)) || fail "a PodMonitor overwrites labels of the metrics"
 done
 grep -qF 'release: mine' <<<"$monitored" || fail "PodMonitors do not have the labels of the values"
 if grep -q PodMonitor <<<"$rendered"; then fail "there is a PodMonitor without being asked for"; fi

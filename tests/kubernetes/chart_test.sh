@@ -140,6 +140,22 @@ if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/ha.yaml" | grep -q '
   fail "there is an etcd without being asked for"
 fi
 
+# The oldest Kubernetes that the chart takes is the one that the documents name.
+oldest=$(sed -n 's/^kubeVersion: ">=\([0-9]*[.][0-9]*\)[.]0-0"$/\1/p' "$root/conf/helm/spoke/Chart.yaml")
+[[ -n $oldest ]] || fail "Chart.yaml does not say which Kubernetes it needs"
+for page in KUBERNETES.md QUICKSTART.md LIMITS.md; do
+  grep -qF "Kubernetes $oldest or newer" "$root/docs/$page" || fail "docs/$page does not say: Kubernetes $oldest or newer"
+  if grep -oE 'Kubernetes [0-9]+[.][0-9]+ or newer' "$root/docs/$page" | grep -vF "Kubernetes $oldest or newer"; then
+    fail "docs/$page names another oldest Kubernetes than Chart.yaml's $oldest"
+  fi
+done
+
+# The server has the memory that the table of sizes gives it.
+memory=$("$scratch/tool" objects "$root/conf/helm/spoke/values.yaml" |
+  jq -r '.[0].ipamServer.resources | "\(.requests.memory), \(.limits.memory)"')
+grep -qF "| $memory: the manifests and the chart have these |" "$root/docs/LIMITS.md" ||
+  fail "docs/LIMITS.md does not say that the server's memory is $memory"
+
 version=$(sed -n 's/^project(spoke VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
 [[ -n $version ]] || fail "CMakeLists.txt names no version"
 found=$(grep -rEoh '(newTag|^version|^appVersion): .*' "$root/conf/kubernetes" "$root/conf/helm/spoke/Chart.yaml")

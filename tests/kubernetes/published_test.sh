@@ -9,7 +9,10 @@ root=$(cd "$here/../.." && pwd)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-readonly VERSIONS=(4.5.1 5.1.0)  # Of kubernetes-models.
+# The versions of kubernetes-models, and of the Kubernetes whose schemas each is made of: its changelog says it, for 5.0.0
+# the last time. None is made of 1.28's, so the first one is of the version before.
+readonly VERSIONS=(4.4.2 4.5.1 5.1.0)
+declare -rA KUBERNETES=([4.4.2]=1.27.1 [4.5.1]=1.33.0 [5.1.0]=1.36.0)
 readonly TYPESCRIPT=5.9.2
 passed=0 failed=0
 
@@ -79,7 +82,8 @@ main() {
   done < <(grep -rlE --include='*.yaml' '^apiVersion: ' "$root/conf/kubernetes" | grep -v '/kustomization.yaml$' |
     grep -vxFf <(find "$root/conf/kubernetes" -name kustomization.yaml |
       while read -r file; do sed -n "s|^ *- path: |${file%/*}/|p" "$file"; done))
-  for values in '{}' 'ha: {enabled: true}' 'podMonitor: {enabled: true}'; do
+  for values in '{}' 'ha: {enabled: true}' 'podMonitor: {enabled: true}' \
+    'netagent: {podLabels: {a: b}, podAnnotations: {a: b}, affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}}'; do
     sets=$((sets + 1))
     printf '%s\n' "$values" >"$scratch/values.yaml"
     "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/values.yaml" >"$scratch/chart.yaml"
@@ -87,9 +91,9 @@ main() {
   done
   jq -s add "$scratch"/objects-*.json >"$scratch/all.json"
   for version in "${VERSIONS[@]}"; do
-    check "kubernetes-models $version" judge "$version" "$scratch/all.json"
-    check "an unknown field, $version" refused "$version" 's/"hostNetwork":/"hostNetworks":/' hostNetworks
-    check "a wrong type, $version" refused "$version" 's/"containerPort": 9464/"containerPort": "9464"/' containerPort
+    check "Kubernetes ${KUBERNETES[$version]} (kubernetes-models $version)" judge "$version" "$scratch/all.json"
+    check "an unknown field, ${KUBERNETES[$version]}" refused "$version" 's/"hostNetwork":/"hostNetworks":/' hostNetworks
+    check "a wrong type, ${KUBERNETES[$version]}" refused "$version" 's/"containerPort": 9464/"containerPort": "9464"/' containerPort
   done
   printf '%d passed, %d failed\n' "$passed" "$failed"
   ((failed == 0))

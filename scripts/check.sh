@@ -10,7 +10,7 @@ usage: scripts/check.sh [--fix | --deep] [CHECK...]
   CHECK    run only these of: format layers includes size words sources versions events metrics docs
            reference shell python release hardening tidy
   --fix    let clang-format rewrite what it would complain about, and write anew what is made of the
-           tree: docs/reference/, the table of folders, the versions in conf/
+           tree: docs/reference/, the table of folders, the versions in conf/, rules for the Prometheus Operator
   --deep   all of clang-tidy's checks, its analyzer too, and of tests; takes about five times as long
 
 Prints FILE:LINE, what is wrong and what to do, then one line a check, then the verdict.
@@ -63,6 +63,10 @@ check_format() {
 
 check_reference() {
   if [[ $fix == yes ]]; then scripts/check_reference --fix; else scripts/check_reference; fi
+}
+
+check_metrics() {
+  if [[ $fix == yes ]]; then scripts/check_metrics --fix; else scripts/check_metrics; fi
 }
 
 check_docs() {
@@ -133,7 +137,7 @@ main() {
   run sources scripts/check_sources
   run versions check_versions
   run events scripts/check_events
-  run metrics scripts/check_metrics
+  run metrics check_metrics
   run docs check_docs
   run reference check_reference
   run shell check_shell

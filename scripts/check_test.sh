@@ -317,6 +317,31 @@ test_metrics() {
     printf 'check_metrics: takes a test that expects nothing of a rule\n' >&2
     failures=$((failures + 1))
   fi
+  test_rule_objects
+}
+
+# The objects PrometheusRule of manifests and chart are made of the rules, and --fix makes them.
+test_rule_objects() {
+  local folder output
+  metrics_tree
+  mkdir -p "$tree"/conf/{helm/spoke/templates,kubernetes/monitoring}
+  touch "$tree/conf/helm/spoke/Chart.yaml" "$tree/conf/kubernetes/monitoring/kustomization.yaml"
+  printf '# Rules.\ngroups:\n  - alert: SpokeA\n    runbook_url: docs/runbooks/SpokeA.md {{ $value }}\n' >"$tree/conf/alerts.yaml"
+  printf 'groups:\n  - {}\n' >"$tree/conf/recording-rules.yaml"
+  for folder in conf/kubernetes/monitoring conf/helm/spoke/templates; do
+    output=$("$scripts/check_metrics" "$tree") || true
+    if [[ $output != *"$folder/prometheus-rules.yaml:1: is not what is made of the rules"* ]]; then
+      printf 'check_metrics: takes a %s/prometheus-rules.yaml that is not made of the rules:\n%s\n' "$folder" "$output" >&2
+      failures=$((failures + 1))
+    fi
+    "$scripts/check_metrics" --fix "$tree" || failures=$((failures + 1))
+    expect_clean check_metrics
+    sed -i 's/SpokeA$/SpokeB/' "$tree/conf/helm/spoke/templates/prometheus-rules.yaml"
+  done
+  if ! grep -qF '      runbook_url: {{ $runbooks }}/SpokeA.md {{ "{{" }} $value }}' "$tree/conf/helm/spoke/templates/prometheus-rules.yaml"; then
+    printf 'check_metrics --fix made:\n%s\n' "$(cat "$tree/conf/helm/spoke/templates/prometheus-rules.yaml")" >&2
+    failures=$((failures + 1))
+  fi
 }
 
 # expect_tidy CODE WHAT: what check_tidy exits with, on the tree as it is.

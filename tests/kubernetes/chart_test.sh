@@ -82,6 +82,35 @@ for text in "$monitored" "$(cat "$root/conf/kubernetes/monitoring/pod-monitors.y
 done
 grep -qF 'release: mine' <<<"$monitored" || fail "PodMonitors do not have the labels of the values"
 if grep -q PodMonitor <<<"$rendered"; then fail "there is a PodMonitor without being asked for"; fi
+
+# The Prometheus Operator gets the rules of conf/, from the manifests and from the chart, and only where they are asked for.
+rules=$root/conf/kubernetes/monitoring/prometheus-rules.yaml
+# specs FILE: what the objects PrometheusRule of FILE say, by name.
+specs() {
+  "$scratch/tool" objects "$1" | jq -S '[.[] | select(.kind == "PrometheusRule") | {(.metadata.name): .spec}] | add'
+}
+# group_lists PREFIX: what conf/ has, with PREFIX in place of docs/runbooks.
+group_lists() {
+  "$scratch/tool" objects "$root/conf/alerts.yaml" >"$scratch/alerts.json"
+  "$scratch/tool" objects "$root/conf/recording-rules.yaml" >"$scratch/recordings.json"
+  jq -S -n --arg prefix "$1" --slurpfile alerts "$scratch/alerts.json" --slurpfile recordings "$scratch/recordings.json" \
+    '{"spoke-alerts": $alerts[0][0], "spoke-recording-rules": $recordings[0][0]} |
+     (.. | .runbook_url? // empty) |= sub("^docs/runbooks"; $prefix)'
+}
+# ruled VALUES PREFIX: with these values the chart has the rules of conf/.
+ruled() {
+  printf '%s\n' "$1" >"$scratch/rules.yaml"
+  "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/rules.yaml" >"$scratch/ruled.yaml"
+  [[ $(specs "$scratch/ruled.yaml") == "$(group_lists "$2")" ]] || fail "with $1 the chart's rules are not those of conf/"
+}
+[[ $(specs "$rules") == "$(group_lists docs/runbooks)" ]] ||
+  fail "conf/kubernetes/monitoring has other rules than conf/: scripts/check.sh --fix metrics"
+(($(group_lists docs/runbooks | jq '[.. | .alert? // .record? // empty] | length') >= 50)) || fail "there are few rules"
+if grep -q PrometheusRule <<<"$rendered$monitored"; then fail "there is a PrometheusRule without being asked for"; fi
+ruled 'prometheusRule: {enabled: true, labels: {release: mine}}' docs/runbooks
+(($(grep -c '^    release: mine$' "$scratch/ruled.yaml") == 2)) || fail "objects PrometheusRule do not have the labels of the values"
+ruled 'prometheusRule: {enabled: true, runbooks: "https://docs.example.com/runbooks/"}' https://docs.example.com/runbooks
+
 printf 'netagent: [\n' >"$scratch/broken.yaml"
 if "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/broken.yaml" >/dev/null 2>&1; then
   fail "values that are no YAML are taken"

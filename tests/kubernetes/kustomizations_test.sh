@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # Fields of ours that are in kustomize's reference ("Kustomization File") and not deprecated there.
-readonly FIELDS=' apiVersion kind namespace resources patches configMapGenerator images '
+readonly FIELDS=' apiVersion kind namespace resources patches configMapGenerator generatorOptions images '
 
 fail() {
   printf 'kustomizations_test.sh: %s\n' "$*" >&2
@@ -28,9 +28,14 @@ strange() {
   done < <(find "$1" -name kustomization.yaml | sort)
 }
 
-said=$(strange "$root/conf/kubernetes")
+said=$(strange "$root/conf/kubernetes"; strange "$root/conf/grafana")
 [[ -z $said ]] || fail "$said"
 (($(find "$root/conf/kubernetes" -name kustomization.yaml | wc -l) >= 10)) || fail "there are few kustomizations"
+
+# Grafana gets each dashboard that there is.
+for file in "$root"/conf/grafana/*.json; do
+  grep -qxF "      - ${file##*/}" "$root/conf/grafana/kustomization.yaml" || fail "conf/grafana/kustomization.yaml lacks ${file##*/}"
+done
 
 # Each pod is for nodes with Linux and says when its images are pulled, and each namespace admits the agent without a warning.
 # unsaid FOLDER: a line for each file below it where that is missing.
@@ -59,7 +64,7 @@ done
 
 # found SED-SCRIPT WORDS: with that change to one of them, the finding has WORDS.
 found() {
-  rm -rf "$scratch/kubernetes" && cp -r "$root/conf/kubernetes" "$scratch/"
+  rm -rf "$scratch/kubernetes" "$scratch/grafana" && cp -r "$root/conf/kubernetes" "$root/conf/grafana" "$scratch/"
   sed -i "$1" "$scratch/kubernetes/ha/kustomization.yaml"
   said=$(strange "$scratch/kubernetes")
   [[ $said == *"$2"* && $said != *$'\n'* ]] || fail "of \"$1\" it says: $said"

@@ -51,6 +51,7 @@ takes '{netagent: {maxUnavailable: 3}}'
 takes '{netagent: {maxUnavailable: 100%, nodeSelector: {gpu: h100}, config: {azure: {}}}}'
 takes '{ipamServer: {azureWorkloadIdentity: true, storage: {className: fast, size: 1.5Ti}, resources: {limits: {cpu: 2}}}}'
 takes '{podMonitor: {enabled: true, labels: {release: mine}}}'
+takes '{prometheusRule: {enabled: true, labels: {release: mine}, runbooks: "https://docs.example.com/spoke/runbooks"}}'
 takes '{ha: {enabled: true, operators: "off", etcd: {enabled: false}}}'
 takes '{global: {anything: 1}}'
 
@@ -68,6 +69,9 @@ refuses '{pullSecrets: [mine]}' 'values.pullSecrets[0]'
 refuses '{pullSecrets: [{}]}' 'values.pullSecrets[0]'
 refuses '{podMonitor: {enabled: "yes"}}' values.podMonitor.enabled
 refuses '{podMonitor: {labels: {release: 1}}}' values.podMonitor.labels.release
+refuses '{prometheusRule: {enabled: 1}}' values.prometheusRule.enabled
+refuses '{prometheusRule: {runbooks: docs.example.com}}' values.prometheusRule.runbooks
+refuses '{prometheusRule: {runbookUrl: ""}}' values.prometheusRule.runbookUrl
 refuses '{netagent: {maxUnavailable: 0}}' values.netagent.maxUnavailable
 refuses '{netagent: {maxUnavailable: 101%}}' values.netagent.maxUnavailable
 refuses '{netagent: {maxUnavailable: true}}' values.netagent.maxUnavailable

@@ -85,9 +85,9 @@ if grep -q PodMonitor <<<"$rendered"; then fail "there is a PodMonitor without b
 
 # The Prometheus Operator gets the rules of conf/, from the manifests and from the chart, and only where they are asked for.
 rules=$root/conf/kubernetes/monitoring/prometheus-rules.yaml
-# specs FILE: what the objects PrometheusRule of FILE say, by name.
+# specs FILE KIND: what the objects of that kind in FILE say, by name.
 specs() {
-  "$scratch/tool" objects "$1" | jq -S '[.[] | select(.kind == "PrometheusRule") | {(.metadata.name): .spec}] | add'
+  "$scratch/tool" objects "$1" | jq -S --arg kind "$2" '[.[] | select(.kind == $kind) | {(.metadata.name): .spec}] | add'
 }
 # group_lists PREFIX: what conf/ has, with PREFIX in place of docs/runbooks.
 group_lists() {
@@ -101,11 +101,14 @@ group_lists() {
 ruled() {
   printf '%s\n' "$1" >"$scratch/rules.yaml"
   "$scratch/tool" render "$root/conf/helm/spoke" "$scratch/rules.yaml" >"$scratch/ruled.yaml"
-  [[ $(specs "$scratch/ruled.yaml") == "$(group_lists "$2")" ]] || fail "with $1 the chart's rules are not those of conf/"
+  [[ $(specs "$scratch/ruled.yaml" PrometheusRule) == "$(group_lists "$2")" ]] || fail "with $1 the chart's rules are not those of conf/"
 }
-[[ $(specs "$rules") == "$(group_lists docs/runbooks)" ]] ||
+[[ $(specs "$rules" PrometheusRule) == "$(group_lists docs/runbooks)" ]] ||
   fail "conf/kubernetes/monitoring has other rules than conf/: scripts/check.sh --fix metrics"
 (($(group_lists docs/runbooks | jq '[.. | .alert? // .record? // empty] | length') >= 50)) || fail "there are few rules"
+printf '%s\n' "$monitored" >"$scratch/monitored-rendered.yaml"
+[[ $(specs "$scratch/monitored-rendered.yaml" PodMonitor) == "$(specs "$root/conf/kubernetes/monitoring/pod-monitors.yaml" PodMonitor)" ]] ||
+  fail "the chart's PodMonitors are not those of conf/kubernetes/monitoring"
 if grep -q PrometheusRule <<<"$rendered$monitored"; then fail "there is a PrometheusRule without being asked for"; fi
 ruled 'prometheusRule: {enabled: true, labels: {release: mine}}' docs/runbooks
 (($(grep -c '^    release: mine$' "$scratch/ruled.yaml") == 2)) || fail "objects PrometheusRule do not have the labels of the values"

@@ -13,30 +13,27 @@ Uses the promtool that is installed, else build/tools/promtool, which is fetched
 EOF
 }
 
-# fetch TARGET: from the Debian archive; apt checks that it is what Debian signed.
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly here
+
+# fetch TARGET: out of the package of this Debian.
 fetch() {
   local target=$1 folder
   folder=$(mktemp -d "$target.XXXXXX")
   # shellcheck disable=SC2064  # The folder of now.
   trap "rm -rf '$folder'" EXIT
-  if ! (cd "$folder" && apt-get -qq download prometheus) 2>/dev/null; then
-    apt-get -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 update >&2
-    (cd "$folder" && apt-get -qq download prometheus) 2>/dev/null
-  fi
-  dpkg-deb --fsys-tarfile "$folder"/prometheus_*.deb | tar -xO ./usr/bin/promtool >"$folder/promtool"
-  chmod 0755 "$folder/promtool"
-  mv "$folder/promtool" "$target"
+  "$here/scripts/debian_unpack.sh" prometheus "$folder/package"
+  mv "$folder/package/usr/bin/promtool" "$target"
   rm -rf "$folder"
   trap - EXIT
 }
 
 main() {
-  local here tool
+  local tool
   case ${1:-} in
     '') usage >&2 && exit 2 ;;
     -h | --help) usage && exit 0 ;;
   esac
-  here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   if ! tool=$(command -v promtool); then
     tool=$here/build/tools/promtool
     if [[ ! -x $tool ]]; then

@@ -37,7 +37,7 @@ packages=(
 
 # What makes programs for arm64 here. Of yaml-cpp and prometheus-cpp the libraries alone: their development
 # packages of two architectures exclude each other (cmake/arm64). The last line is what iptables-legacy is
-# started with (scripts/arm64_iptables.sh).
+# started with (scripts/image/arm64_iptables.sh).
 arm64_packages=(
   g++-12-aarch64-linux-gnu qemu-user musl-dev:arm64 libc6-dev:arm64
   libprotobuf-dev:arm64 libgrpc++-dev:arm64 libabsl-dev:arm64 libc-ares-dev:arm64 libre2-dev:arm64
@@ -119,7 +119,7 @@ add_arm64() {
 
 # fetch_arm64 [--arm64]: what comes out of a package, and is needed without a network later.
 fetch_arm64() {
-  if [[ ${1:-} == --arm64 ]]; then "$(dirname "${BASH_SOURCE[0]}")/arm64_iptables.sh"; fi
+  if [[ ${1:-} == --arm64 ]]; then "$(dirname "${BASH_SOURCE[0]}")/image/arm64_iptables.sh"; fi
 }
 
 main() {

@@ -7,7 +7,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lab/lab.sh"
 
 HEALTH_HTTP=127.0.0.1:9470
+# shellcheck disable=SC2034  # Both are read by the lab.
 LAB_SERVER_EXTRA="health_http: $HEALTH_HTTP"
+# shellcheck disable=SC2034
 LAB_AGENT_EXTRA="health_http: $HEALTH_HTTP"
 PATIENCE=90 # Seconds; a loop may be silent for 60.
 

@@ -4,11 +4,14 @@ set -euo pipefail
 
 usage() {
   cat <<'EOT'
-usage: scripts/image.sh [--simulator] [--arch ARCHITECTURE] [-o FILE] [--json]
+usage: scripts/image.sh [--simulator] [--arch ARCHITECTURE] [-o FILE] [--contents FILE] [--json]
 
   -o FILE      where the image goes; build/spoke-VERSION.tar without it
   --arch ARCHITECTURE
                of programs for arm64 (on amd64: preset release-arm64), not for this machine
+  --contents FILE
+               write which files are in the image, their checksums, and the Debian package that each is from,
+               as JSON: the bill of a release is made of it (scripts/release/spdx)
   --json       print what has been made as one JSON object
   --simulator  the image spoke-azure-sim, of the simulated Azure alone, for trying Spoke out
 
@@ -40,6 +43,11 @@ main() {
       -o)
         if (($# < 2)); then usage >&2 && exit 2; fi
         out=$(realpath -m -- "$2")
+        shift
+        ;;
+      --contents)
+        if (($# < 2)); then usage >&2 && exit 2; fi
+        options+=(--contents "$(realpath -m -- "$2")")
         shift
         ;;
       --json) options+=(--json) ;;

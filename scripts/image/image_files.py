@@ -20,7 +20,7 @@ PLUGIN = "spoke"
 # The agent talks to nft tables itself; for iptables-legacy it runs these.
 LEGACY_IPTABLES = "usr/sbin/xtables-legacy-multi"
 # Where the packages are that hold what goes into the image beside our programs and their libraries. What
-# cannot be installed beside the machine's own is only unpacked (scripts/arm64_iptables.sh).
+# cannot be installed beside the machine's own is only unpacked (scripts/image/arm64_iptables.sh).
 UNPACKED = {"arm64": os.path.join(ROOT, "build/tools/iptables-arm64")}
 LEGACY_NAMES = ("iptables-legacy", "iptables-legacy-save", "ip6tables-legacy-save")
 # The authorities that Debian ships, not those that this machine has added to them.
@@ -50,12 +50,14 @@ class Failure(Exception):
 
 
 class Entry:
-    """One path of the image: a folder, a link (`target`) or a file (`data`)."""
+    """One path of the image: a folder, a link (`target`) or a file (`data`). `source`: the file of this
+    machine that the data is taken from; "" for a file that is ours."""
 
-    def __init__(self, mode, data=None, target=None):
+    def __init__(self, mode, data=None, target=None, source=""):
         self.mode = mode
         self.data = data
         self.target = target
+        self.source = source
 
 
 def read(path, remedy):
@@ -126,7 +128,7 @@ def add_legacy_iptables(entries, needed, sample):
     architecture = elf_programs.architecture(sample)
     root = "/" if architecture == elf_programs.OWN else UNPACKED[architecture]
     program = os.path.join(root, LEGACY_IPTABLES)
-    entries[LEGACY_IPTABLES] = Entry(EXECUTABLE, read(program, "install iptables"))
+    entries[LEGACY_IPTABLES] = Entry(EXECUTABLE, read(program, "install iptables"), source=program)
     needed.append(program)
     for name in LEGACY_NAMES:
         entries["usr/sbin/" + name] = Entry(0o777, target="xtables-legacy-multi")
@@ -139,7 +141,7 @@ def add_legacy_iptables(entries, needed, sample):
         if os.path.islink(path):
             entries[inside] = Entry(0o777, target=os.readlink(path))
         else:
-            entries[inside] = Entry(PLAIN, read(path, "install iptables"))
+            entries[inside] = Entry(PLAIN, read(path, "install iptables"), source=path)
             needed.append(path)
 
 
@@ -164,7 +166,7 @@ def collect(bin_folder, simulator):
     entries["tmp"] = Entry(SHARED)
     entries.update((path, Entry(0o777, target=target)) for path, target in LINKS.items())
     entries.update((path, Entry(PLAIN, text.encode())) for path, text in TEXTS.items())
-    entries["etc/ssl/certs/ca-certificates.crt"] = Entry(PLAIN, authorities())
+    entries["etc/ssl/certs/ca-certificates.crt"] = Entry(PLAIN, authorities(), source=AUTHORITIES)
     entries["usr/share/spoke/10-spoke.conflist"] = Entry(
         PLAIN, read(os.path.join(ROOT, "conf/10-spoke.conflist"), "it belongs to the tree"))
 
@@ -182,6 +184,6 @@ def collect(bin_folder, simulator):
 
     for inside, outside in libraries(needed).items():
         mode = EXECUTABLE if os.path.basename(inside).startswith("ld-") else PLAIN
-        entries[inside] = Entry(mode, read(outside, "install its package"))
+        entries[inside] = Entry(mode, read(outside, "install its package"), source=outside)
     add_parents(entries)
     return entries

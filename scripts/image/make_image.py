@@ -1,6 +1,7 @@
 """Writes the image as an OCI layout in a tar file; scripts/image.sh is how it is run."""
 
 import argparse
+import hashlib
 import io
 import json
 import os
@@ -12,7 +13,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import elf_programs  # noqa: E402
-from image_files import ROOT, Failure, collect  # noqa: E402
+from debian_packages import Packages, UnknownPackage  # noqa: E402
+from image_files import ROOT, UNPACKED, Failure, collect  # noqa: E402
 from oci_layout import add, write_image  # noqa: E402
 
 REPOSITORY = "docker.io/library/spoke"
@@ -72,7 +74,26 @@ def describe(version, when):
     }
 
 
-def make(bin_folder, out, simulator):
+def list_contents(name, architecture, digest, entries):
+    """What the image consists of, for scripts/release/spdx: each file, and the Debian package that it is from."""
+    packages = Packages(architecture, [UNPACKED[architecture]] if architecture in UNPACKED else [])
+    files, components = [], {}
+    for path, entry in sorted(entries.items()):
+        if entry.data is None:
+            continue
+        file = {"path": path, "sha1": hashlib.sha1(entry.data).hexdigest(),
+                "sha256": hashlib.sha256(entry.data).hexdigest()}
+        if entry.source:
+            package = packages.find(entry.source)
+            if package not in components:
+                components[package] = packages.component(package)
+            file["package"] = components[package]["bom-ref"]
+        files.append(file)
+    return {"image": name, "architecture": architecture, "digest": digest, "files": files,
+            "components": [components[package] for package in sorted(components)]}
+
+
+def make(bin_folder, out, simulator, contents):
     """Writes the image; what it is, for print_result()."""
     repository = f"{REPOSITORY}-azure-sim" if simulator else REPOSITORY
     when = image_time()
@@ -91,6 +112,9 @@ def make(bin_folder, out, simulator):
     name = f"{repository}:{version}"
     digest = write_image(out, name, make_layer(entries, when), describe(version, when), when,
                          architecture)
+    if contents:
+        with open(contents, "w", encoding="utf-8") as file:
+            json.dump(list_contents(name, architecture, digest, entries), file, indent=1, sort_keys=True)
     return {"name": name, "architecture": architecture, "digest": digest, "file": out, "files": len(entries),
             "file_bytes": os.path.getsize(out), "unpacked_bytes": unpacked, "limit_mib": limit}
 
@@ -111,12 +135,13 @@ def main():
     parser.add_argument("--bin", required=True, help="the folder of the four programs")
     parser.add_argument("--out", default="", help="the tar file")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--contents", help="the file that is to say which files are in the image, and whose")
     parser.add_argument("--simulator", action="store_true")
     arguments = parser.parse_args()
     try:
-        print_result(make(arguments.bin, arguments.out, arguments.simulator),
-                     arguments.json)
-    except (Failure, OSError, ValueError) as failure:
+        print_result(make(arguments.bin, arguments.out, arguments.simulator,
+                          arguments.contents), arguments.json)
+    except (Failure, UnknownPackage, OSError, ValueError) as failure:
         sys.exit(f"image.sh: {failure}")
 
 

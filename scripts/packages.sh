@@ -4,12 +4,13 @@ set -euo pipefail
 
 usage() {
   cat <<'EOT'
-usage: scripts/packages.sh [-o FOLDER] [--version VERSION] [--arch ARCHITECTURE]
+usage: scripts/packages.sh [-o FOLDER] [--version VERSION] [--arch ARCHITECTURE] [--no-build]
 
   -o FOLDER          where the packages go; build/packages without it
   --version VERSION  the packages' version, where it is not that of the programs (1.2.3~rc1, say)
   --arch ARCHITECTURE
                      of programs for arm64 (on amd64: preset release-arm64), not for this machine
+  --no-build         of the programs that build/PRESET has, whatever they were built from
 
 Builds the release preset and prints the path of each package. What the programs need of the
 machine is found by dpkg-shlibdeps, so the packages fit the Debian release they are made on. Each has
@@ -18,11 +19,12 @@ EOT
 }
 
 main() {
-  local here out='' version=() folder preset arch
+  local here out='' version=() folder preset arch build=yes
   arch=$(dpkg --print-architecture)
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
+      --no-build) build=no && shift && continue ;;
       -o | --version | --arch) if (($# < 2)); then usage >&2 && exit 2; fi ;;&
       -o) out=$(realpath -m -- "$2") ;;
       --version)
@@ -41,7 +43,9 @@ main() {
   out=${out:-$here/build/packages}
   preset=$("$here/scripts/preset_of" "$arch")
 
-  "$here/scripts/build.sh" "$preset" spoke spoke-netagent spoke-ipam-server spokectl spokectl_share >&2
+  if [[ $build == yes ]]; then
+    "$here/scripts/build.sh" "$preset" spoke spoke-netagent spoke-ipam-server spokectl spokectl_share >&2
+  fi
   local program
   mkdir -p "$here/build/$preset/sbom"
   for program in spoke spoke-netagent spoke-ipam-server spokectl; do

@@ -6,12 +6,16 @@ readonly PROGRAMS=(spoke spoke-netagent spoke-ipam-server spokectl)
 
 usage() {
   cat <<'EOT'
-usage: scripts/release.sh [-o FOLDER] [--snapshot] [--arch ARCHITECTURE[,ARCHITECTURE]]
+usage: scripts/release.sh [-o FOLDER] [--snapshot] [--no-build] [--arch ARCHITECTURE[,ARCHITECTURE]]
+       scripts/release.sh --prepare VERSION
 
   -o FOLDER   where it goes; build/release-VERSION without it. It must not exist, or be empty
   --snapshot  of what is committed, with no tag: NOTES.md has what is not released yet
+  --no-build  of the programs that build/PRESET has, whatever they were built from: for tests of this
   --arch      for which machines: amd64,arm64, say (CONTRIBUTING.md says what that takes); without it for
               such as this one
+  --prepare   write VERSION into CMakeLists.txt and wherever else it stands, and put what CHANGELOG.md has
+              under Unreleased under VERSION and today's date; commit that, tag it vVERSION, release it
 
 Makes, of the commit that is checked out, which has to bear the tag vVERSION:
   spoke-VERSION.tar            the image of the four programs, an OCI image layout: one image index of all
@@ -19,12 +23,14 @@ Makes, of the commit that is checked out, which has to bear the tag vVERSION:
   spoke-azure-sim-VERSION.tar  the image of the simulated Azure, likewise
   *.deb                        the Debian packages, of each architecture
   spoke-VERSION.tgz            the Helm chart
-  spoke-manifests-VERSION.tar.gz, spoke-VERSION-source.tar.gz
-  spoke-VERSION.spdx.json      what the programs consist of: SPDX 2.3
+  spoke-manifests-VERSION.tar.gz  what else conf/ has for clusters: manifests, alerts, recording rules,
+                               dashboards, roles for Azure, examples of policies and configurations
+  spoke-VERSION-source.tar.gz
+  spoke-VERSION.spdx.json      what programs and images consist of, to the file: SPDX 2.3
   NOTES.md                     the section of CHANGELOG.md
   SHA256SUMS                   of all of these; sha256sum -c SHA256SUMS
-VERSION stands in CMakeLists.txt; what else names it has to have the same (scripts/check_versions). The same commit on the same Debian
-release gives the same bytes: every time in it is that of the commit.
+VERSION stands in CMakeLists.txt; what else names it has to have the same (scripts/check_versions). The same
+commit on the same Debian release gives the same bytes: every time in it is that of the commit.
 
 Exit status: 0 made, 1 it could not be made, 2 wrong usage.
 EOT
@@ -60,61 +66,99 @@ notes() {
   printf '%s\n' "$text"
 }
 
-# archive FOLDER PREFIX: FOLDER as a tar.gz, whose bytes depend on names and contents alone.
-archive() {
-  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
-    --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\\.,$2," -C "$1" . | gzip -n -9
+# prepare HERE VERSION: the changes that a release begins with, for somebody to look at and commit.
+prepare() {
+  local here=$1 version=$2 log=$1/CHANGELOG.md date
+  if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]]; then
+    printf 'release.sh: "%s" is no version: MAJOR.MINOR.PATCH\n' "$version" >&2 && exit 2
+  fi
+  if grep -qE "^## ${version//./\\.}( |\$)" "$log"; then fail "CHANGELOG.md has a section of $version already"; fi
+  notes "$here" Unreleased | grep -vE '^(## Unreleased)?$' >/dev/null || fail 'CHANGELOG.md has nothing under "## Unreleased"'
+  date=$(date --utc +%F)
+  sed -i "s/^## Unreleased\$/&\n\n## $version - $date/" "$log"
+  sed -i "s/^project(spoke VERSION [0-9.]*/project(spoke VERSION $version/" "$here/CMakeLists.txt"
+  "$here/scripts/check_versions" --fix "$here"
+  printf 'release.sh: this tree says %s now. Look at it (git diff), commit it, tag it (git tag -a v%s), release it\n' \
+    "$version" "$version"
 }
 
-# make_image HERE FILE [OPTION...] -- ARCHITECTURE...: an image of one architecture, or an index of those of several.
+# archive FOLDER PREFIX [OPTION...]: FOLDER as a tar.gz, whose bytes depend on names and contents alone.
+archive() {
+  tar --create --sort=name --owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w \
+    --mtime="@$SOURCE_DATE_EPOCH" --transform "s,^\\.,$2," "${@:3}" -C "$1" . | gzip -n -9
+}
+
+# make_image FILE [OPTION...] -- ARCHITECTURE...: an image of one architecture, or an index of those of several.
+# What is in each is told in the folder `bills`.
 make_image() {
-  local here=$1 out=$2 arch options=() parts=()
-  shift 2
+  local out=$1 arch contents options=() parts=()
+  shift
   while [[ $1 != -- ]]; do
     options+=("$1")
     shift
   done
   shift
-  if (($# == 1)); then
-    "$here/scripts/image.sh" --arch "$1" "${options[@]}" -o "$out" >&2
-    return
-  fi
   for arch in "$@"; do
-    "$here/scripts/image.sh" --arch "$arch" "${options[@]}" -o "$out.$arch" >&2
+    if [[ $build == no ]]; then SPOKE_BIN=$here/build/$("$here/scripts/preset_of" "$arch")/bin && export SPOKE_BIN; fi
+    contents=$bills/$(basename "$out").$arch.json
+    "$here/scripts/image.sh" --arch "$arch" "${options[@]}" -o "$out.$arch" --contents "$contents" >&2
+    [[ $(jq -r .image "$contents") == *:"$version" ]] || fail "the programs for $arch are not of version $version"
     parts+=("$out.$arch")
   done
+  if (($# == 1)); then
+    mv "${parts[0]}" "$out"
+    return
+  fi
   python3 -B "$here/scripts/image/merge_images.py" --out "$out" "${parts[@]}" >&2
   rm "${parts[@]}"
 }
 
-# make_all HERE VERSION FOLDER SECTION ARCHITECTURE...
+# make_programs ARCHITECTURE: its packages, and the bills of its programs in the folder `bills`.
+make_programs() {
+  local arch=$1 options=() preset program
+  preset=$("$here/scripts/preset_of" "$arch")
+  if [[ $build == no ]]; then options=(--no-build); fi
+  "$here/scripts/packages.sh" --arch "$arch" "${options[@]}" -o "$out" >&2
+  for program in "${PROGRAMS[@]}"; do cp "$here/build/$preset/sbom/$program.cdx.json" "$bills/$program.$arch.json"; done
+  "$here/scripts/sbom" "$here/build/$preset" spoke-azure-sim >"$bills/spoke-azure-sim.$arch.json"
+}
+
+# make_all VERSION SECTION ARCHITECTURE...: in the folder `out`, from the tree `here`.
 make_all() {
-  local here=$1 version=$2 out=$3 section=$4 arch preset program bills=() sums
-  shift 4
+  local version=$1 section=$2 bills=$out.bills arch sums
+  shift 2
   notes "$here" "$section" >"$out/NOTES.md"
-  make_image "$here" "$out/spoke-$version.tar" -- "$@"
-  make_image "$here" "$out/spoke-azure-sim-$version.tar" --simulator -- "$@"
-  for arch in "$@"; do
-    "$here/scripts/packages.sh" --arch "$arch" -o "$out" >&2
-    preset=$("$here/scripts/preset_of" "$arch")
-    for program in "${PROGRAMS[@]}"; do bills+=("$here/build/$preset/sbom/$program.cdx.json"); done
-  done
+  mkdir "$bills"
+  make_image "$out/spoke-$version.tar" -- "$@"
+  make_image "$out/spoke-azure-sim-$version.tar" --simulator -- "$@"
+  for arch in "$@"; do make_programs "$arch"; done
+  "$here/scripts/release/spdx" "$version" "$SOURCE_DATE_EPOCH" "$bills"/*.json >"$out/spoke-$version.spdx.json"
   archive "$here/conf/helm/spoke" spoke >"$out/spoke-$version.tgz"
-  archive "$here/conf/kubernetes" "spoke-manifests-$version" >"$out/spoke-manifests-$version.tar.gz"
-  git -C "$here" archive --format=tar --prefix="spoke-$version/" HEAD | gzip -n -9 \
+  # The chart is a file of its own, and what is for machines is in the packages.
+  archive "$here/conf" "spoke-manifests-$version" --exclude ./helm --exclude ./debian --exclude ./systemd \
+    >"$out/spoke-manifests-$version.tar.gz"
+  # The mode of its files is not what somebody has told git about archives.
+  git -C "$here" -c tar.umask=0022 archive --format=tar --prefix="spoke-$version/" HEAD | gzip -n -9 \
     >"$out/spoke-$version-source.tar.gz"
-  "$here/scripts/spdx" "$version" "$SOURCE_DATE_EPOCH" "${bills[@]}" >"$out/spoke-$version.spdx.json"
+  find "$out" -type f -exec chmod 644 {} +
   sums=$(cd "$out" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
   printf '%s\n' "$sums" >"$out/SHA256SUMS"
 }
 
 main() {
-  local here out='' snapshot=no version section making arch archs=()
+  local here out='' result snapshot=no build=yes version section arch archs=()
+  here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   archs=("$(dpkg --print-architecture)")
   while (($# > 0)); do
     case $1 in
       -h | --help) usage && exit 0 ;;
       --snapshot) snapshot=yes ;;
+      --no-build) build=no ;;
+      --prepare)
+        if (($# != 2)); then usage >&2 && exit 2; fi
+        prepare "$here" "$2"
+        exit
+        ;;
       --arch)
         if (($# < 2)); then usage >&2 && exit 2; fi
         IFS=, read -r -a archs <<<"$2"
@@ -129,7 +173,6 @@ main() {
     esac
     shift
   done
-  here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
   if ((${#archs[@]} == 0)); then usage >&2 && exit 2; fi
   for arch in "${archs[@]}"; do "$here/scripts/preset_of" "$arch" >/dev/null || exit 2; done
   if (($(printf '%s\n' "${archs[@]}" | sort -u | wc -l) != ${#archs[@]})); then
@@ -139,24 +182,24 @@ main() {
   [[ -n $version ]] || fail 'CMakeLists.txt says no version'
   check_versions "$here"
   check_commit "$here" "$version" "$snapshot"
-  out=${out:-$here/build/release-$version}
-  if [[ -e $out && -n $(ls -A "$out" 2>/dev/null || echo file) ]]; then fail "$out is there already"; fi
+  result=${out:-$here/build/release-$version}
+  if [[ -e $result && -n $(ls -A "$result" 2>/dev/null || echo file) ]]; then fail "$result is there already"; fi
   section=$version
   if [[ $snapshot == yes ]]; then section=Unreleased; fi
   SOURCE_DATE_EPOCH=$(git -C "$here" log -1 --format=%ct)
-  export SOURCE_DATE_EPOCH
+  export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
 
   # It appears under its name once all of it is there.
-  mkdir -p "$(dirname "$out")"
-  making=$(mktemp -d "$out.making.XXXXXX")
+  mkdir -p "$(dirname "$result")"
+  out=$(mktemp -d "$result.making.XXXXXX")
   # shellcheck disable=SC2064  # The folder of now.
-  trap "rm -rf '$making'" EXIT
-  make_all "$here" "$version" "$making" "$section" "${archs[@]}"
-  chmod 755 "$making"
-  if [[ -d $out ]]; then rmdir "$out"; fi
-  mv "$making" "$out"
-  printf '%s\n' "$out"
-  cat "$out/SHA256SUMS"
+  trap "rm -rf '$out' '$out.bills'" EXIT
+  make_all "$version" "$section" "${archs[@]}"
+  chmod 755 "$out"
+  if [[ -d $result ]]; then rmdir "$result"; fi
+  mv "$out" "$result"
+  printf '%s\n' "$result"
+  cat "$result/SHA256SUMS"
 }
 
 main "$@"

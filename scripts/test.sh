@@ -33,6 +33,9 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
          dnsmasq; needs root. Only when asked for: it installs these, without starting a service
   schemas  the manifests and what the chart installs against the published schemas of Kubernetes, by npm packages; a network
          the first time. Only when asked for: not part of all
+  nightly  all groups that are not in `all`, one after the other, then the fuzz targets for hours, and says which passed:
+         scripts/test.sh nightly -- [--minutes CHAOS] [--hours FUZZ] [GROUP...]; an hour and four hours without these; what
+         each printed is in build/nightly
   threads  tests of what runs on several threads, under the thread sanitizer; not in `all`
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
@@ -126,15 +129,53 @@ test_chaos() {
   exec tests/chaos/chaos_test.py build/dev/bin "$@"
 }
 
+# nightly [--minutes N] [--hours N] [GROUP...]: goes on when one fails; the exit status is that of all.
+test_nightly() {
+  local minutes=60 hours=4 group groups=() command failed=0 took log=build/nightly
+  while (($# > 0)); do
+    case $1 in
+      --minutes | --hours)
+        if [[ ! ${2:-} =~ ^[1-9][0-9]*$ ]]; then usage >&2 && exit 2; fi
+        printf -v "${1#--}" %s "$2"
+        shift
+        ;;
+      alerts | jobs | dashboard | packages | arm64 | schemas | kubernetes | threads | chaos | fuzz) groups+=("$1") ;;
+      *) usage >&2 && exit 2 ;;
+    esac
+    shift
+  done
+  if ((${#groups[@]} == 0)); then groups=(alerts jobs dashboard packages arm64 schemas kubernetes threads chaos fuzz); fi
+  mkdir -p "$log"
+  for group in "${groups[@]}"; do
+    command=(scripts/test.sh "$group")
+    if [[ $group == chaos ]]; then command+=(-- --minutes "$minutes"); fi
+    if [[ $group == fuzz ]]; then command=(scripts/fuzz.sh --hours "$hours"); fi
+    took=$SECONDS
+    if "${command[@]}" >"$log/$group.log" 2>&1 </dev/null; then
+      printf '%-12s ok (%d min)\n' "$group" $(((SECONDS - took) / 60))
+    else
+      printf '%-12s FAILED (%d min): %s/%s.log\n' "$group" $(((SECONDS - took) / 60)) "$log" "$group"
+      failed=$((failed + 1))
+    fi
+  done
+  if ((failed > 0)); then
+    printf 'test.sh: %d of %d groups FAILED\n' "$failed" "${#groups[@]}"
+    exit 1
+  fi
+  printf 'test.sh: all %d groups OK\n' "${#groups[@]}"
+  exit 0
+}
+
 # What users get is made of release programs, and none of those is needed by another group.
 exec_packages() {
-  scripts/build.sh release released spokectl_share
+  scripts/build.sh release released spokectl_share spoke-azure-sim
   exec ctest --test-dir build/release -L '^packages$' "$@"
 }
 
-# In build/release-arm64 alone are those tests.
+# In build/release-arm64 alone are those tests. One is of a release for both architectures.
 exec_arm64() {
-  scripts/build.sh release-arm64 released spokectl_share
+  scripts/build.sh release released spokectl_share spoke-azure-sim
+  scripts/build.sh release-arm64 released spokectl_share spoke-azure-sim
   exec ctest --test-dir build/release-arm64 -L '^arm64$' "$@"
 }
 
@@ -166,6 +207,7 @@ main() {
     command -v npm >/dev/null || scripts/setup.sh --also nodejs npm
     exec tests/kubernetes/published_test.sh
   fi
+  if [[ $group == nightly ]]; then test_nightly "$@"; fi
   if [[ $group == upgrade ]]; then test_upgrade "$@"; fi
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
   # Tests wait a third of their time: for timers, for the kernel, for other processes.

@@ -75,6 +75,7 @@ inline constexpr Call<v1::ExplainRequest, v1::ExplainResponse> kExplain;
 inline constexpr Call<v1::WhatIfRequest, v1::WhatIfResponse> kWhatIf;
 inline constexpr Call<v1::GetTopRequest, v1::GetTopResponse> kGetTop;
 inline constexpr Call<v1::GetTrafficRequest, v1::GetTrafficResponse> kGetTraffic;
+inline constexpr Call<v1::GetTrafficCourseRequest, v1::GetTrafficCourseResponse> kGetTrafficCourse;
 inline constexpr Call<v1::GetBudgetsRequest, v1::GetBudgetsResponse> kGetBudgets;
 inline constexpr Call<v1::GetReachabilityRequest, v1::GetReachabilityResponse> kGetReachability;
 

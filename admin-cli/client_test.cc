@@ -50,7 +50,7 @@ TEST_F(ClientCallsTest, EveryCallOfTheServiceIsThereWithItsMessages) {
         kGetAddressHistory, kReleaseAddress, kQuarantineAddress, kCreateReservation,
         kListReservations, kDeleteReservation, kApply, kDeleteObjects, kGetObjects, kGetRollout,
         kResumeRollout, kUndoRollout, kListOperatorLog, kEstimateCuts, kExplain, kWhatIf, kGetTop,
-        kGetTraffic, kGetBudgets, kListNodes, kListAddresses, kAudit, kVerifyPolicy,
+        kGetTraffic, kGetTrafficCourse, kGetBudgets, kListNodes, kListAddresses, kAudit, kVerifyPolicy,
         kGetReachability, kCheckNodes, kListEvents, kBackup);
   EXPECT_EQ(static_cast<int>(seen_.size()), service_.method_count());
 }

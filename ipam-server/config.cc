@@ -10,6 +10,7 @@
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
 #include "lib/config/health_field.h"
+#include "lib/config/host_port.h"
 #include "lib/config/tls_fields.h"
 #include "lib/os/file.h"
 
@@ -31,11 +32,28 @@ void RequireDirectoryOf(const ConfigMap& map, std::string_view key, const std::s
   }
 }
 
+void ReadListenAddress(const ConfigMap& map, const char* key, std::string& out) {
+  // Agents are always listened for. Metrics are served over TCP only.
+  const bool may_be_off = std::string_view(key) != "agents";
+  const bool may_be_file = std::string_view(key) != "metrics";
+  map.Custom(key, Need::kOptional, [&](std::string_view text) {
+    const bool is_off = may_be_off && text == "off";
+    if (!is_off && !(may_be_file && text.starts_with("unix:/")) &&
+        !config::IsHostPort(text, config::PortZero::kTaken)) {
+      return absl::InvalidArgumentError(
+          fmt::format("must be HOST:PORT or [IPV6]:PORT, such as 0.0.0.0:7443{}, not '{}'",
+                      may_be_off ? ", or off" : "", text));
+    }
+    out = text;
+    return absl::OkStatus();
+  });
+}
+
 void ReadListen(const ConfigMap& root, const CheckDirectory& check, ServerConfig& out) {
   const ConfigMap map = root.Map("listen", Need::kOptional);
-  map.String("agents", &out.listen_agents, Need::kOptional);
-  map.String("operators", &out.listen_operators, Need::kOptional);
-  map.String("metrics", &out.listen_metrics, Need::kOptional);
+  ReadListenAddress(map, "agents", out.listen_agents);
+  ReadListenAddress(map, "operators", out.listen_operators);
+  ReadListenAddress(map, "metrics", out.listen_metrics);
   map.String("metrics_token_file", &out.metrics_token_file, Need::kOptional);
   map.Uint32("agents_per_address", &out.agents_per_address, Need::kOptional,
              {2, kMaxAgentsPerAddress});

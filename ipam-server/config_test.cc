@@ -69,6 +69,25 @@ debug: true
   EXPECT_EQ(config->agents_per_address, 500U);
 }
 
+TEST(ServerConfig, WhereItListensIsCheckedBeforeItStarts) {
+  for (const char* wrong : {"10.0.0.1", "host", ":7443", "[::1]", "::1:7443", "off", "a:70000"}) {
+    EXPECT_THAT(Mistakes(std::string("listen: {agents: \"") + wrong + "\"}\n" + std::string(kGood)),
+                HasSubstr("listen.agents: must be HOST:PORT"))
+        << wrong;
+  }
+  EXPECT_THAT(Mistakes("listen: {metrics: 10.0.0.1}\n" + std::string(kGood)),
+              HasSubstr("listen.metrics: must be HOST:PORT"));
+  EXPECT_THAT(Mistakes("listen: {metrics: \"unix:/m\"}\n" + std::string(kGood)),
+              HasSubstr("listen.metrics: must be HOST:PORT"));
+  for (const char* right : {"0.0.0.0:7443", "[::]:7443", "ipam.example:0", "unix:/run/a.sock"}) {
+    EXPECT_TRUE(ParseServerConfig(std::string("listen: {agents: \"") + right + "\"}\n" +
+                                      std::string(kGood),
+                                  "f", AllThere)
+                    .ok())
+        << right;
+  }
+}
+
 TEST(ServerConfig, OperatorsNeedTlsAndAPort) {
   EXPECT_THAT(Mistakes("listen: {operators: \"0.0.0.0:7447\"}\n" + std::string(kGood)),
               HasSubstr("ipam.yaml:1: listen.operators: needs TLS"));

@@ -13,7 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
+#include "absl/synchronization/mutex.h"
 #include "ipam-server/admin/admin_gate.h"
 #include "ipam-server/admin/admin_service.h"
 #include "ipam-server/audit/audit_job.h"
@@ -34,6 +37,7 @@
 #include "ipam-server/session/node_service.h"
 #include "ipam-server/store/backup_file.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/cloud_samples.h"
 #include "ipam-server/telemetry/leadership_samples.h"
 #include "ipam-server/telemetry/node_samples.h"
 #include "ipam-server/telemetry/reachability_samples.h"
@@ -235,6 +239,24 @@ void RemoveLeftovers(const ServerConfig& config, telemetry::Log& log) {
   }
 }
 
+// What scrapes read of the cloud, which is made after the endpoint and goes before it.
+class ScrapedCloud {
+ public:
+  // nullptr: there is none any more. Waits for a scrape that reads it.
+  void Set(const Cloud* cloud) {
+    absl::MutexLock lock(&mutex_);
+    cloud_ = cloud;
+  }
+  CloudLoad Load() const {
+    absl::MutexLock lock(&mutex_);
+    return cloud_ == nullptr ? CloudLoad{} : cloud_->Load();
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  const Cloud* cloud_ ABSL_GUARDED_BY(mutex_) = nullptr;
+};
+
 // Returns what writes to the cluster's API server which nodes are fit; null: it is not to.
 absl::StatusOr<std::unique_ptr<NodesJob>> OpenNodesJob(const ServerConfig& config,
                                                        const NodesJob::Edges& edges) {
@@ -346,12 +368,13 @@ struct Prepared {
   EventRing& events;
   StandingBoard& board;
   ReachabilityBoard& reachability;
+  ScrapedCloud& scraped_cloud;
 };
 
 // Makes the loop and all that speaks to it, and runs until a signal comes.
 absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
-               metrics, server_metrics, endpoint, events, board, reachability_board] = with;
+               metrics, server_metrics, endpoint, events, board, reachability_board, scraped_cloud] = with;
   Store& store = edges.store;
   const os::SteadyClock& clock = clocks.steady;
   TrafficBook traffic(clock, &server_metrics);
@@ -362,6 +385,8 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
           {.azure = config.azure, .attachments_file = config.attachments_file},
           {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
           AnswersTo(mailbox)));
+  scraped_cloud.Set(cloud.get());
+  const absl::Cleanup no_cloud = [&with] { with.scraped_cloud.Set(nullptr); };
   Background background;
   FleetLoop loop(
       settings, std::move(loaded),
@@ -453,12 +478,14 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   BudgetKeeper budgets(clocks.uptime, &health.heartbeat(1));
   StandingBoard board;
   ReachabilityBoard reachability(config.reachability);
+  ScrapedCloud scraped_cloud;
   telemetry::Metrics metrics(ServerMetricSpecs());
   AddBudgets(budgets, metrics);
   if (config.kubernetes) {
     metrics.AddSource([&board] { return KubernetesSamples(board.Get()); });
   }
   metrics.AddSource([&reachability] { return ReachabilitySamples(reachability.Get().get()); });
+  metrics.AddSource([&scraped_cloud] { return CloudLoadSamples(scraped_cloud.Load()); });
   AddLeadership(config, edges.margin, metrics);
   metrics.AddSource([files = config.tls] { return rpc::CertificateSamples(files); });
   ServerMetrics server_metrics(metrics, base::kVersion);
@@ -481,7 +508,8 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
                   .endpoint = endpoint.get(),
                   .events = events,
                   .board = board,
-                  .reachability = reachability},
+                  .reachability = reachability,
+                  .scraped_cloud = scraped_cloud},
                  std::move(loaded));
 }
 

@@ -8,6 +8,7 @@
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
 #include "lib/config/health_field.h"
+#include "lib/config/host_port.h"
 #include "lib/config/tls_fields.h"
 #include "lib/node_checks/services/service_settings.h"
 #include "lib/os/file.h"
@@ -289,15 +290,10 @@ absl::Status TakeFilePath(std::string_view text, std::string* out) {
 // Takes "ipam:7443", "[fd00::1]:7443" or "unix:/run/ipam.sock".
 absl::Status TakeServer(std::string_view text, std::vector<std::string>* out) {
   constexpr std::string_view kSocket = "unix:/";
-  const size_t colon = text.rfind(':');
-  const std::string_view port = colon == std::string_view::npos ? "" : text.substr(colon + 1);
-  uint16_t number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  const bool is_port = error == std::errc() && end == port.data() + port.size() && number > 0;
   const bool is_socket = text.substr(0, kSocket.size()) == kSocket && text.size() > kSocket.size();
-  if (!is_socket && (!is_port || colon == 0 || text.find_first_of(" /,") < colon)) {
-    return absl::InvalidArgumentError(
-        fmt::format("must be HOST:PORT, such as ipam.example:7443, not '{}'", text));
+  if (!is_socket && !config::IsHostPort(text)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "must be HOST:PORT or [IPV6]:PORT, such as ipam.example:7443, not '{}'", text));
   }
   if (std::find(out->begin(), out->end(), text) != out->end()) {
     return absl::InvalidArgumentError(fmt::format("'{}' is there twice; remove one", text));

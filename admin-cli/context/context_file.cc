@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +11,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/config/config_text.h"
+#include "lib/config/host_port.h"
 #include "lib/os/file.h"
 
 namespace spoke::ctl {
@@ -74,19 +74,7 @@ absl::Status CheckContextName(std::string_view name) {
 }
 
 absl::Status CheckServer(std::string_view server) {
-  if (server.starts_with("unix:/")) return absl::OkStatus();
-  const size_t colon = server.rfind(':');
-  const std::string_view host = server.substr(0, colon);
-  uint16_t port = 0;
-  if (colon != std::string_view::npos && !host.empty() && host.find('/') == host.npos) {
-    const char* const end = server.data() + server.size();
-    const auto [stopped, error] = std::from_chars(server.data() + colon + 1, end, port);
-    const bool in_brackets = host.front() == '[' && host.back() == ']';
-    if (error == std::errc() && stopped == end && port > 0 &&
-        (in_brackets || host.find(':') == host.npos)) {
-      return absl::OkStatus();
-    }
-  }
+  if (server.starts_with("unix:/") || config::IsHostPort(server)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("\"{}\" is no server; write HOST:PORT, [IPV6]:PORT or unix:/path", server));
 }
@@ -140,7 +128,10 @@ absl::StatusOr<ContextFile> ReadContexts(const std::string& path) {
   const auto text = os::ReadFile(path, kMaxFileBytes);
   if (absl::IsNotFound(text.status())) return ContextFile();
   RETURN_IF_ERROR(text.status());
-  return ParseContexts(*text, path);
+  auto contexts = ParseContexts(*text, path);
+  if (contexts.ok()) return contexts;
+  return absl::InvalidArgumentError(fmt::format("the file of contexts has mistakes:\n{}",
+                                                base::MessageOf(contexts.status())));
 }
 
 absl::Status WriteContexts(const std::string& path, const ContextFile& contexts) {

@@ -13,7 +13,7 @@
 namespace spoke::ctl {
 namespace {
 
-constexpr size_t kLines = 8;       // The most namespaces of a plot.
+constexpr uint32_t kLines = 8;       // The most namespaces of a plot.
 constexpr uint32_t kEvents = 100;  // The last events that are shown.
 
 }  // namespace
@@ -48,19 +48,6 @@ std::shared_ptr<const PageAnswer> Answers::Of(const std::string& name,
     }
     return PageAnswer{.status = HttpStatusOf(data.status()), .body = Line(body)};
   });
-}
-
-absl::Status Answers::Sample() {
-  v1::GetTrafficRequest request;
-  request.set_by(v1::GetTrafficRequest::NAMESPACE);
-  ASSIGN_OR_RETURN(const v1::GetTrafficResponse response, client_.Ask(kGetTraffic, request));
-  ClassTotals totals;
-  for (const v1::TrafficEntry& entry : response.entries()) {
-    totals[{entry.traffic_class(), entry.name()}] += entry.sent() + entry.received();
-  }
-  absl::MutexLock lock(&mutex_);
-  history_.Add(response.now_unix_ms(), std::move(totals));
-  return absl::OkStatus();
 }
 
 absl::StatusOr<Json> Answers::Fleet(const std::string& /*argument*/) {
@@ -102,10 +89,12 @@ absl::StatusOr<Json> Answers::Nodes(const std::string& /*argument*/) {
 }
 
 absl::StatusOr<Json> Answers::Traffic(const std::string& argument) {
-  RETURN_IF_ERROR(Sample());
-  absl::MutexLock lock(&mutex_);
-  const std::string_view of = argument.empty() ? node_api::kExternalTraffic : argument;
-  return TrafficJson(history_.Of(of, kLines), history_.Classes());
+  v1::GetTrafficCourseRequest request;
+  request.set_traffic_class(argument);
+  request.set_limit(kLines);
+  ASSIGN_OR_RETURN(const v1::GetTrafficCourseResponse course,
+                   client_.Ask(kGetTrafficCourse, request));
+  return TrafficJson(course);
 }
 
 absl::StatusOr<Json> Answers::Budgets(const std::string& /*argument*/) {

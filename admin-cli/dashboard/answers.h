@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "admin-cli/client.h"
 #include "admin-cli/dashboard/answer_cache.h"
-#include "admin-cli/dashboard/traffic_history.h"
+#include "admin-cli/dashboard/present_rates.h"
 #include "admin-cli/output/list_form.h"
 #include "lib/os/clock.h"
 
@@ -30,10 +30,6 @@ class Answers {
   // the call
   // {"at", "error", "message"}. nullptr: nothing has that name.
   std::shared_ptr<const PageAnswer> Of(const std::string& name, const std::string& argument);
-
-  // Reads the traffic for the history, so that it is there when somebody looks. Errors: those of
-  // GetTraffic.
-  absl::Status Sample();
 
  private:
   using Ask = absl::StatusOr<Json> (Answers::*)(const std::string& argument);
@@ -54,7 +50,6 @@ class Answers {
   const absl::Duration interval_;
   AnswerCache cache_;
   absl::Mutex mutex_;
-  TrafficHistory history_ ABSL_GUARDED_BY(mutex_);
   PresentRates node_rates_ ABSL_GUARDED_BY(mutex_);
 };
 

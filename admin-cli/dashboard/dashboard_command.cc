@@ -18,8 +18,8 @@ namespace {
 
 constexpr size_t kTokenBytes = 32;
 constexpr size_t kPlaceBytes = 8;
-// How often traffic is read for the plots, as often as agents report it.
-constexpr absl::Duration kSampleEvery = absl::Seconds(10);
+// How often it is asked whether it is to end.
+constexpr absl::Duration kWait = absl::Seconds(10);
 constexpr absl::Duration kShortestInterval = absl::Seconds(1);
 
 absl::StatusOr<uint16_t> PortOf(const Arguments& arguments) {
@@ -47,7 +47,7 @@ absl::StatusOr<int> Dashboard(Session& session) {
   Answers answers(session.client, session.world.clock, interval);
   // A server that is away comes back, and the page says so until then. What is wrong with a context
   // or a role stays wrong.
-  const absl::Status first = answers.Sample();
+  const absl::Status first = session.client.Ask(kGetStatus).status();
   const bool away =
       absl::IsUnavailable(first) || absl::IsAborted(first) || absl::IsDeadlineExceeded(first);
   if (!first.ok() && !away) return first;
@@ -62,8 +62,8 @@ absl::StatusOr<int> Dashboard(Session& session) {
         "open this URL in a browser of this machine; whoever has it sees what you may see. Ctrl-C "
         "ends it");
   }
-  // A reading that fails leaves a gap in the plots.
-  while (session.world.wait(kSampleEvery)) answers.Sample().IgnoreError();
+  while (session.world.wait(kWait)) {
+  }
   return 0;
 }
 
@@ -81,8 +81,7 @@ Command DashboardCommand() {
           "an address, a node or a pod.\n\n"
           "It only shows: nothing can be changed. It asks the server with your certificate and "
           "your role, and each answer is kept for the interval, so that ten who look cost the "
-          "server as much as one. The URL has a token, and who has none is refused; the plots "
-          "begin when it starts.\n\n"
+          "server as much as one. The URL has a token, and who has none is refused.\n\n"
           "Through ssh, forward a port to it: ssh -L 8080:127.0.0.1:8080 HOST, with --port 8080 "
           "there.",
       .examples = {"spokectl dashboard", "spokectl dashboard --port 8080 --interval 5s",

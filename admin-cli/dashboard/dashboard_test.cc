@@ -166,22 +166,20 @@ TEST_F(DashboardTest, TenWhoLookCostTheServerAsMuchAsOne) {
   EXPECT_EQ(Asked("GetStatus"), 2);
 }
 
-TEST_F(DashboardTest, TrafficIsPlottedFromTheReadingsThatWereTaken) {
+TEST_F(DashboardTest, TrafficIsPlottedAsTheServerKeepsIt) {
   Change([](FakeState& state) {
-    state.traffic.set_now_unix_ms(kNowMs);
-    v1::TrafficEntry& entry = *state.traffic.add_entries();
-    entry.set_name("web");
-    entry.set_traffic_class("internet");
+    state.course.add_classes("internet");
+    state.course.add_times_unix_ms(kNowMs);
+    v1::TrafficLine& line = *state.course.add_lines();
+    line.set_name("web");
+    line.add_bits_per_second(8'000.4);
   });
-  ASSERT_TRUE(answers_.Sample().ok());
-  Change([](FakeState& state) {
-    state.traffic.set_now_unix_ms(kNowMs + 10'000);
-    state.traffic.mutable_entries(0)->set_received(10'000);
-  });
-  const nlohmann::json traffic = Answer("traffic?of=external")["data"];
+  const nlohmann::json traffic = Answer("traffic?of=internet")["data"];
   EXPECT_EQ(traffic["lines"][0]["name"], "web");
   EXPECT_EQ(traffic["lines"][0]["rates"], nlohmann::json::array({8'000}));
-  EXPECT_TRUE(Answer("traffic?of=hub")["data"]["lines"].empty());
+  EXPECT_EQ(traffic["classes"], nlohmann::json::array({"internet"}));
+  EXPECT_EQ(traffic["times"], nlohmann::json::array({kNowMs}));
+  EXPECT_EQ(server_.last_request(), "GetTrafficCourse traffic_class: \"internet\" limit: 8");
 }
 
 TEST_F(DashboardTest, AStoryIsOfWhatWasNamed) {
@@ -249,11 +247,6 @@ TEST_F(CommandTest, DashboardServesWhileItWaitsAndEndsWhenInterrupted) {
   EXPECT_EQ(status, 303);
   EXPECT_THAT(console.out,
               testing::ContainsRegex("^http://127.0.0.1:[0-9]+/[0-9a-f]+/.token=[0-9a-f]+\n$"));
-  size_t samples = 0;
-  Change([&](const FakeState& state) {
-    for (const std::string& request : state.requests) samples += request.starts_with("GetTraffic");
-  });
-  EXPECT_EQ(samples, 3);
 }
 
 TEST_F(CommandTest, DashboardHasNewKeysEachTime) {
@@ -268,7 +261,7 @@ TEST_F(CommandTest, DashboardHasNewKeysEachTime) {
 }
 
 TEST_F(CommandTest, DashboardWaitsForAServerButNotForARole) {
-  Refuse("GetTraffic", absl::PermissionDeniedError("no role"));
+  Refuse("GetStatus", absl::PermissionDeniedError("no role"));
   const Outcome refused = Run("dashboard");
   EXPECT_EQ(refused.code, 5);
   EXPECT_EQ(refused.out, "");

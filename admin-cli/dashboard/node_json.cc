@@ -32,6 +32,7 @@ std::string WaitReasonOf(const v1::NodeInfo& node) {
   }
   if (!node.shortage().empty()) return node.shortage();
   if (node.cloud_lane() == kBlockingLane) return "waits for " + node.cloud_waits_for();
+  if (node.pods_waiting() > 0) return "the server has not answered yet";
   return "";
 }
 
@@ -44,27 +45,29 @@ struct Waiting {
 bool IsWorse(const Waiting& a, const Waiting& b) {
   const auto rank = [](const Waiting& one) {
     const int64_t eta = one.node->cloud_eta_unix_ms();
-    return std::tuple(one.node->cloud_lane() != kBlockingLane, eta != 0, -eta, one.node->name());
+    const bool pods_wait = one.node->pods_waiting() > 0 || one.node->cloud_lane() == kBlockingLane;
+    return std::tuple(!pods_wait, eta != 0, -eta, one.node->name());
   };
   return rank(a) < rank(b);
 }
 
 Json WaitingJson(const std::vector<v1::NodeInfo>& nodes) {
   std::vector<Waiting> waiting;
-  uint64_t blocking = 0;
+  uint64_t pods = 0;
   for (const v1::NodeInfo& node : nodes) {
     std::string why = WaitReasonOf(node);
     if (why.empty()) continue;
-    blocking += node.cloud_lane() == kBlockingLane ? 1 : 0;
+    pods += node.pods_waiting();
     waiting.push_back({.node = &node, .why = std::move(why)});
   }
   std::sort(waiting.begin(), waiting.end(), IsWorse);
   const size_t total = waiting.size();
   waiting.resize(std::min(total, kMostWaiting));
   return {{"total", total},
-          {"blocking", blocking},
+          {"pods", pods},
           {"nodes", JsonList(waiting, [](const Waiting& one) {
              return Json{{"node", one.node->name()},
+                         {"pods", one.node->pods_waiting()},
                          {"why", one.why},
                          {"lane", one.node->cloud_lane()},
                          {"eta", one.node->cloud_eta_unix_ms()}};

@@ -122,12 +122,12 @@ Json EventsJson(const std::vector<v1::EventInfo>& events) {
   return list;
 }
 
-Json TrafficJson(const TrafficCourse& course, const std::vector<std::string>& classes) {
-  return {{"classes", JsonList(classes)},
-          {"times", JsonList(course.times_ms)},
-          {"lines", JsonList(course.lines, [](const TrafficCourse::Line& line) {
-             return Json{{"name", line.name},
-                         {"rates", JsonList(line.bits_per_second,
+Json TrafficJson(const v1::GetTrafficCourseResponse& course) {
+  return {{"classes", JsonList(course.classes())},
+          {"times", JsonList(course.times_unix_ms())},
+          {"lines", JsonList(course.lines(), [](const v1::TrafficLine& line) {
+             return Json{{"name", line.name()},
+                         {"rates", JsonList(line.bits_per_second(),
                                             [](double rate) { return std::llround(rate); })}};
            })}};
 }

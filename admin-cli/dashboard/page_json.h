@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "admin-cli/dashboard/traffic_history.h"
 #include "admin-cli/output/list_form.h"
 #include "proto/spoke/v1/admin.pb.h"
 
@@ -25,7 +24,7 @@ Json RolloutJson(const v1::GetRolloutResponse& rollout);
 Json BudgetsJson(const v1::GetBudgetsResponse& budgets);
 // Takes events oldest first, and gives the newest first.
 Json EventsJson(const std::vector<v1::EventInfo>& events);
-Json TrafficJson(const TrafficCourse& course, const std::vector<std::string>& classes);
+Json TrafficJson(const v1::GetTrafficCourseResponse& course);
 Json StoryJson(const v1::ExplainRequest& request, const v1::ExplainResponse& response);
 
 // Nodes as columns, since there may be 7,500: names, a letter for the fitness of each (see

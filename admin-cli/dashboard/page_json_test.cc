@@ -101,6 +101,7 @@ TEST(PageJsonTest, NodesWherePodsWaitComeFirstAndTheLongestOfThem) {
     nodes[i].set_cloud_lane(i == 4 ? "warm-up" : "blocking");
     nodes[i].set_cloud_waits_for("limit PutNic");
     nodes[i].set_cloud_eta_unix_ms(kNow + static_cast<int64_t>(i));
+    nodes[i].set_pods_waiting(i == 4 ? 0 : i);
   }
   v1::NodeFinding& finding = *nodes[3].add_findings();
   finding.set_blocking(true);
@@ -109,7 +110,8 @@ TEST(PageJsonTest, NodesWherePodsWaitComeFirstAndTheLongestOfThem) {
   finding.set_what("is 0");
   const Json waiting = NodesJson(nodes, {}, {})["waiting"];
   EXPECT_EQ(waiting["total"], 4);
-  EXPECT_EQ(waiting["blocking"], 2);
+  EXPECT_EQ(waiting["pods"], 3) << "one on soon, two on late";
+  EXPECT_EQ(waiting["nodes"][0]["pods"], 2);
   std::vector<std::string> names;
   for (const Json& node : waiting["nodes"]) names.push_back(node["node"]);
   EXPECT_THAT(names, testing::ElementsAre("late", "soon", "short", "unfit"));
@@ -188,9 +190,13 @@ TEST(PageJsonTest, TheRolloutCountsThoseWhoAreBehind) {
 }
 
 TEST(PageJsonTest, TrafficIsWholeBits) {
-  const Json json = TrafficJson(
-      {.times_ms = {1, 2}, .lines = {{.name = "web", .bits_per_second = {0.4, 1.6}}}}, {"hub"});
-  EXPECT_EQ(Line(json),
+  v1::GetTrafficCourseResponse course;
+  course.add_classes("hub");
+  v1::TrafficLine& line = *course.add_lines();
+  line.set_name("web");
+  for (const double rate : {0.4, 1.6}) line.add_bits_per_second(rate);
+  for (const int64_t time : {1, 2}) course.add_times_unix_ms(time);
+  EXPECT_EQ(Line(TrafficJson(course)),
             R"({"classes":["hub"],"times":[1,2],"lines":[{"name":"web","rates":[0,2]}]})");
 }
 

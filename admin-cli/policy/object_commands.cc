@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/output/unified_diff.h"
 #include "admin-cli/policy/objects.h"
@@ -58,6 +59,12 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
   session.Note(fmt::format("would cut {} of {} connections on {} nodes that were asked, of {}",
                            cuts->connections_cut(), cuts->connections(), cuts->nodes_answered(),
                            cuts->nodes()));
+  for (const v1::CutConnection& cut : cuts->examples()) {
+    const std::string pod =
+        cut.pod_name().empty() ? "" : fmt::format(" of pod {}/{}", cut.pod_namespace(), cut.pod_name());
+    session.Note(fmt::format("  such as {} to {}{} on node {} ({})", cut.address(),
+                             cut.far_address(), pod, cut.node(), cut.reason()));
+  }
   if (cuts->nodes_answered() < cuts->nodes_asked()) {
     session.Note(fmt::format("diff: {} nodes did not say; the first: {}",
                              cuts->nodes_asked() - cuts->nodes_answered(), cuts->error()));
@@ -131,37 +138,67 @@ std::optional<v1::ObjectName> ObjectNameIn(const std::string& word) {
   return object;
 }
 
+// Returns what `get` is to ask for: a kind, a kind and a name of it, several kinds between commas,
+// or KIND/NAME of each. Errors: kInvalidArgument, kNotFound (what is no kind of policy objects).
+absl::StatusOr<std::vector<v1::GetObjectsRequest>> ObjectsWanted(const Arguments& arguments) {
+  const std::string& kind = arguments.Text("kind");
+  const std::vector<std::string>& names = arguments.All("name");
+  std::vector<v1::GetObjectsRequest> wanted;
+  const auto add = [&](std::string of_kind, const std::string& name) {
+    if (const std::string_view command = ListedBy(of_kind); !command.empty()) {
+      return absl::NotFoundError(fmt::format(
+          "there is no kind \"{}\" of policy objects; did you mean: {}", of_kind, command));
+    }
+    if (of_kind.empty()) return absl::NotFoundError("an empty word is no kind of policy objects");
+    if (of_kind == "all" && !name.empty()) {
+      return absl::InvalidArgumentError("get all NAME: a name belongs to a kind; name the kind");
+    }
+    v1::GetObjectsRequest& request = wanted.emplace_back();
+    if (of_kind != "all") request.set_kind(KindOf(of_kind));
+    request.set_name(name);
+    return absl::OkStatus();
+  };
+  if (const auto first = ObjectNameIn(kind)) {
+    RETURN_IF_ERROR(add(first->kind(), first->name()));
+    for (const std::string& word : names) {
+      const auto both = ObjectNameIn(word);
+      if (!both) {
+        return absl::InvalidArgumentError(
+            fmt::format("get {}: write KIND/NAME of \"{}\" too", kind, word));
+      }
+      RETURN_IF_ERROR(add(both->kind(), both->name()));
+    }
+    return wanted;
+  }
+  for (const absl::string_view of_kind : absl::StrSplit(kind, ',')) {
+    if (names.empty()) RETURN_IF_ERROR(add(std::string(of_kind), ""));
+    for (const std::string& name : names) RETURN_IF_ERROR(add(std::string(of_kind), name));
+  }
+  return wanted;
+}
+
 absl::StatusOr<int> Get(Session& session) {
-  v1::GetObjectsRequest request;
-  std::string kind = session.arguments.Text("kind");
-  const auto both = ObjectNameIn(kind);
-  if (both && session.arguments.Has("name")) {
-    return absl::InvalidArgumentError(fmt::format("get {}: one name is one too many", kind));
+  ASSIGN_OR_RETURN(const auto requests, ObjectsWanted(session.arguments));
+  v1::GetObjectsResponse all;
+  for (const v1::GetObjectsRequest& request : requests) {
+    ASSIGN_OR_RETURN(const v1::GetObjectsResponse response,
+                     session.client.Ask(kGetObjects, request));
+    all.MergeFrom(response);
   }
-  if (both) kind = both->kind();
-  if (const std::string_view command = ListedBy(kind); !command.empty()) {
-    return absl::NotFoundError(
-        fmt::format("there is no kind \"{}\" of policy objects; did you mean: {}", kind, command));
-  }
-  if (kind != "all") request.set_kind(KindOf(kind));
-  request.set_name(both ? both->name() : session.arguments.Text("name"));
-  if (kind == "all" && !request.name().empty()) {
-    return absl::InvalidArgumentError("get all NAME: a name belongs to a kind; name the kind");
-  }
-  ASSIGN_OR_RETURN(const v1::GetObjectsResponse response, session.client.Ask(kGetObjects, request));
   if (session.format == Format::kYaml) {
     // This is the server's own text, so that it can be changed and applied.
     bool first = true;
-    for (const v1::PolicyObjectInfo& object : response.objects()) {
+    for (const v1::PolicyObjectInfo& object : all.objects()) {
       session.Out((first ? "" : "---\n") + PrintableLines(object.yaml()));
       first = false;
     }
     return 0;
   }
-  if (session.format == Format::kJson && !request.name().empty() && response.objects_size() == 1) {
-    return Done(session.PrintValue(ObjectForm(session).json(response.objects(0))));
+  const bool is_one = requests.size() == 1 && !requests.front().name().empty();
+  if (session.format == Format::kJson && is_one && all.objects_size() == 1) {
+    return Done(session.PrintValue(ObjectForm(session).json(all.objects(0))));
   }
-  return Done(PrintList(session, ObjectForm(session), response.objects()));
+  return Done(PrintList(session, ObjectForm(session), all.objects()));
 }
 
 // Returns the objects of "KIND NAME...", or of "KIND/NAME...". Errors: kInvalidArgument (some of
@@ -261,7 +298,7 @@ std::vector<Command> ObjectCommands() {
                           .values = Values::kKind};
   Parameter get_kind = kind;
   get_kind.required = true;
-  get_kind.help += ", and all is each of them";
+  get_kind.help += "; several with commas between; all is each of them";
   const Parameter name = {
       .name = "name", .value = "NAME", .help = "Name of the object", .values = Values::kObject};
   Parameter names = name;
@@ -272,8 +309,9 @@ std::vector<Command> ObjectCommands() {
            .summary = "Objects as the server has them",
            .description = "With -o yaml, in the form that apply takes.",
            .examples = {"spokectl get all", "spokectl get team research -o yaml",
-                        "spokectl get Team/research -o json"},
-           .positionals = {get_kind, name},
+                        "spokectl get Team/research -o json", "spokectl get team,pool",
+                        "spokectl get Team/research Pool/default"},
+           .positionals = {get_kind, names},
            .run = Get,
            .group = kGroupPolicy,
            .watchable = true},

@@ -108,6 +108,13 @@ TEST_F(CommandTest, GetGivesWhatApplyTakes) {
   EXPECT_EQ(Json("get Team/a")["metadata"]["name"], "a");
   EXPECT_EQ(Run("get teams/a -o name").out, "Team/a\n");
   EXPECT_EQ(Run("get Team/a a").code, 2);
+  Change([](FakeState& state) { state.objects[{"Pool", "default"}] = "kind: Pool"; });
+  EXPECT_EQ(Run("get Team/a Pool/default -o name").out, "Team/a\nPool/default\n");
+  EXPECT_EQ(Run("get team,pool -o name").out, "Team/a\nPool/default\n");
+  EXPECT_EQ(Json("get Team/a Pool/default").size(), 2U);
+  EXPECT_EQ(Run("get Team/a Pool/nope").code, 4);
+  EXPECT_EQ(Run("get team,").code, 4) << "an empty word is no kind";
+  Change([](FakeState& state) { state.objects.erase({"Pool", "default"}); });
   EXPECT_EQ(Run("get Team/b").err, "spokectl: there is no Team b\n");
   const Outcome unknown = Run("get tems");
   EXPECT_EQ(unknown.code, 4);
@@ -225,11 +232,20 @@ TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
     state.cuts.set_connections(4310);
     state.cuts.set_connections_cut(12);
     state.cuts.set_error("n3: busy");
+    v1::CutConnection& cut = *state.cuts.add_examples();
+    cut.set_node("n1");
+    cut.set_pod_namespace("team-a");
+    cut.set_pod_name("web");
+    cut.set_address("10.1.0.5");
+    cut.set_far_address("10.32.0.1");
+    cut.set_reason("peer-spoke");
   });
   const Outcome outcome = Run("diff -f " + file);
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("would cut 12 of 4310 connections on 19 nodes that were "
                                      "asked, of 7500"));
+  EXPECT_THAT(outcome.err, HasSubstr("such as 10.1.0.5 to 10.32.0.1 of pod team-a/web on node n1 "
+                                     "(peer-spoke)"));
   EXPECT_THAT(outcome.err, HasSubstr("1 nodes did not say; the first: n3: busy"));
   Refuse("EstimateCuts", absl::UnimplementedError("an earlier version"));
   const Outcome older = Run("diff -f " + file);

@@ -456,6 +456,12 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
     *response = nodes ? state.node_traffic : state.traffic;
     return Begin("GetTraffic", *request);
   }
+  grpc::Status GetTrafficCourse(Context*, const v1::GetTrafficCourseRequest* request,
+                                v1::GetTrafficCourseResponse* response) override {
+    absl::MutexLock lock(&mutex);
+    *response = state.course;
+    return Begin("GetTrafficCourse", *request);
+  }
   grpc::Status GetBudgets(Context*, const v1::GetBudgetsRequest* request,
                           v1::GetBudgetsResponse* response) override {
     absl::MutexLock lock(&mutex);

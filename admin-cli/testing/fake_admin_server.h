@@ -41,6 +41,7 @@ struct FakeState {
   v1::WhatIfResponse what_if;
   v1::GetTopResponse top;
   v1::GetTrafficResponse traffic;
+  v1::GetTrafficCourseResponse course;
   // What is answered by node, once it has entries; else `traffic` is.
   v1::GetTrafficResponse node_traffic;
   v1::GetReachabilityResponse reachability;

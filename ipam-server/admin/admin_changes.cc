@@ -29,6 +29,8 @@ constexpr absl::Duration kResolveTime = absl::Seconds(2);
 constexpr int kMostPlans = 10;
 // The most nodes whose agents are asked at once what a policy would end: a sample of all nodes.
 constexpr size_t kMaxTrialNodes = 20;
+// The connections that an estimate names.
+constexpr int kMaxCutExamples = 20;
 
 absl::StatusOr<NodeMode> ModeOf(const std::string& text) {
   for (const NodeMode mode : {NodeMode::kActive, NodeMode::kDraining, NodeMode::kFrozen}) {
@@ -43,6 +45,15 @@ std::vector<PolicyFileText> FilesOf(
   std::vector<PolicyFileText> out;
   for (const v1::PolicyFile& file : files) out.push_back({file.name(), file.text()});
   return out;
+}
+
+void DescribeCut(const std::string& node, const node_api::CutFlow& flow, v1::CutConnection& out) {
+  out.set_node(node);
+  out.set_pod_namespace(flow.pod_namespace);
+  out.set_pod_name(flow.pod_name);
+  out.set_address(flow.address.ToString());
+  out.set_far_address(flow.far_address.ToString());
+  out.set_reason(flow.peer_spoke ? "peer-spoke" : "egress");
 }
 
 template <typename Response>
@@ -435,6 +446,10 @@ absl::Status AdminService::EstimateCuts(const Context& context, const v1::ApplyR
         response.set_nodes_answered(response.nodes_answered() + 1);
         response.set_connections(response.connections() + answer->cut.connections);
         response.set_connections_cut(response.connections_cut() + answer->cut.cut);
+        for (const node_api::CutFlow& flow : answer->flows) {
+          if (response.examples_size() >= kMaxCutExamples) break;
+          DescribeCut(node, flow, *response.add_examples());
+        }
       });
   return absl::OkStatus();
 }

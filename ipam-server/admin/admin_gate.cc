@@ -100,6 +100,7 @@ AdminGate::AdminGate(std::string version, AdminService& behind, const Edges& edg
   Serve("WhatIf", &AdminService::WhatIf);
   Serve("GetTop", &AdminService::GetTop);
   Serve("GetTraffic", &AdminService::GetTraffic);
+  Serve("GetTrafficCourse", &AdminService::GetTrafficCourse);
   Serve("GetBudgets", &AdminService::GetBudgets);
   Serve("VerifyPolicy", &AdminService::VerifyPolicy);
   Serve("GetReachability", &AdminService::GetReachability);

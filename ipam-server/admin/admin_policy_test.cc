@@ -127,6 +127,13 @@ TEST_F(AdminTest, AgentsAreAskedWhatAPolicyWouldCut) {
     const bool whole = trial.policy().full() && trial.policy().changed_size() == 1;
     result.mutable_cut()->set_connections(whole ? 90 : 0);
     result.mutable_cut()->set_cut(40);
+    v1::CutFlow& flow = *result.add_flows();
+    flow.set_pod_namespace("team-a");
+    flow.set_pod_name("web");
+    flow.set_address(ip::Address::V4(0x0A010005).ToBytes());
+    flow.set_far_address(ip::Address::V4(0x0A200001).ToBytes());
+    flow.set_peer_spoke(true);
+    result.add_flows()->set_address("no address");
     stream_->Write(said);
   });
   cuts.Clear();
@@ -137,6 +144,12 @@ TEST_F(AdminTest, AgentsAreAskedWhatAPolicyWouldCut) {
   EXPECT_EQ(cuts.nodes_answered(), 1U);
   EXPECT_EQ(cuts.connections(), 90U);
   EXPECT_EQ(cuts.connections_cut(), 40U);
+  ASSERT_EQ(cuts.examples_size(), 1);
+  EXPECT_EQ(cuts.examples(0).node(), "node1");
+  EXPECT_EQ(cuts.examples(0).pod_name(), "web");
+  EXPECT_EQ(cuts.examples(0).address(), "10.1.0.5");
+  EXPECT_EQ(cuts.examples(0).far_address(), "10.32.0.1");
+  EXPECT_EQ(cuts.examples(0).reason(), "peer-spoke");
   v1::GetObjectsResponse objects;
   v1::GetObjectsRequest all;
   all.set_kind("ClusterNetwork");

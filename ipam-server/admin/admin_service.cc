@@ -15,8 +15,10 @@
 #include "ipam-server/policy/object_text.h"
 #include "ipam-server/policy/objects/rollout.h"
 #include "ipam-server/session/pod_traces.h"
+#include "ipam-server/traffic/traffic_history.h"
 #include "ipam-server/traffic/traffic_query.h"
 #include "lib/base/status.h"
+#include "lib/node_api/traffic_classes.h"
 
 namespace spoke::ipam {
 namespace {
@@ -111,6 +113,11 @@ absl::Status AdminService::GetStatus(const Context& context, const v1::GetStatus
     response.set_addresses_attaching(counts.attaching);
     response.set_addresses_detaching(counts.detaching);
     response.set_addresses_quarantined(view.fleet.ledger.quarantine().entries.size());
+    for (const auto& [key, demand] : view.fleet.demands) {
+      if (demand.said.pods() == 0) continue;
+      response.set_pods_waiting(response.pods_waiting() + demand.said.pods());
+      response.set_nodes_waiting(response.nodes_waiting() + 1);
+    }
     response.set_policy_version(view.state.objects.version());
     response.set_reservations(view.fleet.reservations.all().size());
     const BreakerState& breaker = view.fleet.breaker.state();
@@ -244,8 +251,14 @@ absl::Status AdminService::ListAddresses(const Context& context,
 absl::Status AdminService::Describe(const Context& context, const ip::Address& address,
                                     v1::AddressInfo& response) {
   std::optional<v1::AddressInfo> info;
-  RETURN_IF_ERROR(
-      Ask(context, [&](const FleetView& view) { info = DescribeAddress(view.fleet, address); }));
+  RETURN_IF_ERROR(Ask(context, [&](const FleetView& view) {
+    info = DescribeAddress(view.fleet, address);
+    if (!info || info->state() != "free") return;
+    if (const NodeKey* node = OwnAddressOf(view, address); node != nullptr) {
+      info->set_state("excluded");
+      info->set_note(fmt::format("the own address of node {}, and for no pod", node->name));
+    }
+  }));
   if (!info) {
     return absl::NotFoundError(
         fmt::format("{} is in none of the pools; see: spokectl pool list", address.ToString()));
@@ -409,6 +422,24 @@ absl::Status AdminService::GetTraffic(const Context&, const v1::GetTrafficReques
   edges_.traffic.Look(
       [&](const TrafficSums& sums, absl::Time now) { answer = QueryTraffic(sums, now, request); });
   ASSIGN_OR_RETURN(response, std::move(answer));
+  return absl::OkStatus();
+}
+
+absl::Status AdminService::GetTrafficCourse(const Context&,
+                                            const v1::GetTrafficCourseRequest& request,
+                                            v1::GetTrafficCourseResponse& response) {
+  constexpr size_t kLines = 8;
+  const std::string_view of =
+      request.traffic_class().empty() ? node_api::kExternalTraffic : request.traffic_class();
+  const TrafficCourse course =
+      edges_.traffic.CourseOf(of, request.limit() == 0 ? kLines : request.limit());
+  response.mutable_times_unix_ms()->Add(course.times_ms.begin(), course.times_ms.end());
+  for (const TrafficCourse::Line& line : course.lines) {
+    v1::TrafficLine& out = *response.add_lines();
+    out.set_name(line.name);
+    out.mutable_bits_per_second()->Add(line.bits_per_second.begin(), line.bits_per_second.end());
+  }
+  for (const std::string& name : edges_.traffic.Classes()) response.add_classes(name);
   return absl::OkStatus();
 }
 

@@ -99,33 +99,6 @@ TEST_F(AdminTest, AGroupHasNoNameOfAHostInsideTheCluster) {
   EXPECT_TRUE(ApplyYaml(yaml).ok());
 }
 
-TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
-  ConnectNode();
-  ASSERT_TRUE(ApplyYaml("apiVersion: spoke/v1\nkind: Team\nmetadata: {name: vision}\nspec: "
-                        "{namespaces: [web]}\n")
-                  .ok());
-  v1::AgentMessage message;
-  v1::TrafficReport& report = *message.mutable_traffic();
-  report.set_epoch_unix_ms(absl::ToUnixMillis(clock_.Now()));
-  v1::TrafficReport::Namespace& web = *report.add_namespaces();
-  web.set_name("web");
-  v1::TrafficReport::Volume& volume = *web.add_volumes();
-  volume.set_traffic_class("internet");
-  volume.set_sent(10);
-  volume.set_received(20);
-  ASSERT_TRUE(stream_->Write(message));
-  Assign(0);  // What follows on the stream is dealt with after it.
-  v1::GetTrafficRequest request;
-  request.set_by(v1::GetTrafficRequest::TEAM);
-  v1::GetTrafficResponse answer;
-  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTraffic, request, answer).ok());
-  ASSERT_EQ(answer.entries_size(), 1);
-  EXPECT_EQ(answer.entries(0).name(), "vision");
-  EXPECT_EQ(answer.entries(0).sent(), 10U);
-  EXPECT_EQ(answer.entries(0).received(), 20U);
-  EXPECT_EQ(answer.nodes_reporting(), 1U);
-}
-
 TEST_F(AdminTest, AnUnusedObjectIsDeletedByItsName) {
   ASSERT_TRUE(ApplyYaml(fmt::format(kPoolYaml, "b", "10.2.0.0/24")).ok());
   v1::DeleteObjectsRequest request;
@@ -355,6 +328,7 @@ TEST_F(AdminTest, ANodeThatTheCloudRefusesIsNotGettingAddresses) {
   }
   EXPECT_EQ(out.summary(), "node node1 gets no addresses: the cloud refuses to change its NIC");
   EXPECT_THAT(out.details(), testing::Contains(HasSubstr("no action networkInterfaces/write")));
+  EXPECT_EQ(out.eta_unix_ms(), 0) << "a permission does not come by waiting";
 }
 
 TEST_F(AdminTest, ANodesOwnAddressIsNotFree) {
@@ -369,6 +343,12 @@ TEST_F(AdminTest, ANodesOwnAddressIsNotFree) {
   v1::ExplainResponse out;
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_EQ(out.summary(), "10.1.0.200 is the own address of node node1, and for no pod");
+  v1::GetAddressRequest show;
+  show.set_address("10.1.0.200");
+  v1::AddressInfo info;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetAddress, show, info).ok());
+  EXPECT_EQ(info.state(), "excluded");
+  EXPECT_EQ(info.note(), "the own address of node node1, and for no pod");
   request.set_address("10.1.0.201");
   ASSERT_TRUE(ExplainSubject(request, out).ok());
   EXPECT_EQ(out.summary(), "10.1.0.201 is free");

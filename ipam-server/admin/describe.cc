@@ -125,6 +125,9 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   info.set_detaching(counts.detaching);
   info.set_target(TargetOf(fleet, record));
   info.set_shortage(ShortageOf(fleet, record));
+  if (const auto demand = fleet.demands.find(record.key); demand != fleet.demands.end()) {
+    info.set_pods_waiting(demand->second.said.pods());
+  }
   info.set_reserved(fleet.reservations.ReservedFor(record.key.name));
   for (const auto& [key, value] : record.labels) (*info.mutable_labels())[key] = value;
   info.set_vnet(record.vnet);

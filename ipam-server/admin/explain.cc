@@ -43,8 +43,8 @@ std::vector<std::string> CloudProblems(const FleetView& view, const NodeRecord& 
   return problems;
 }
 
-void SayCloudProblems(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
-  for (const std::string& problem : CloudProblems(view, record)) Say(out, "{}", problem);
+void SayAll(const std::vector<std::string>& lines, v1::ExplainResponse& out) {
+  for (const std::string& line : lines) Say(out, "{}", line);
 }
 
 bool IsRefused(const FleetView& view, const NodeRecord& record) {
@@ -53,21 +53,28 @@ bool IsRefused(const FleetView& view, const NodeRecord& record) {
 
 void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
-  if (const auto forecast = view.cloud.ForecastOf(record.key)) {
+  const auto forecast = view.cloud.ForecastOf(record.key);
+  const std::vector<std::string> problems = CloudProblems(view, record);
+  if (forecast && !problems.empty()) {
+    // Another attempt heals nothing, so that no time is said at which the node is well.
+    Say(out, "the cloud refused the last change of its NIC, and is asked again {}",
+        Until(view, forecast->eta));
+    return SayAll(problems, out);
+  }
+  if (forecast) {
     Say(out, "a change of its NIC waits for the cloud, in lane {}, and should be done {}: {}",
         NameOf(forecast->lane), Until(view, forecast->eta), forecast->waits_for);
     out.set_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
-    return SayCloudProblems(view, record, out);
+    return;
   }
   const auto retry = view.cloud_retries.find(record.key);
   if (retry != view.cloud_retries.end()) {
     Say(out, "the cloud refused the last change of its NIC; the next attempt is {}",
         Until(view, retry->second));
-    out.set_eta_unix_ms(absl::ToUnixMillis(retry->second));
   } else if (counts.attaching + counts.detaching > 0) {
     Say(out, "the cloud has been asked to change its NIC and has not answered yet");
   }
-  SayCloudProblems(view, record, out);
+  SayAll(problems, out);
 }
 
 void SayFindings(const Session& session, v1::ExplainResponse& out) {
@@ -137,15 +144,6 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
     out.set_summary(fmt::format("node {} has what it should have", name));
   }
   return out;
-}
-
-// Returns the node whose own address it is; nullptr: no connected one's.
-const NodeKey* OwnAddressOf(const FleetView& view, const ip::Address& address) {
-  for (const auto& [key, session] : view.sessions) {
-    const std::vector<ip::Address>& own = session.own_addresses;
-    if (std::find(own.begin(), own.end(), address) != own.end()) return &key;
-  }
-  return nullptr;
 }
 
 // Counts the addresses of each pool that its records call free, and that are nodes' own.
@@ -291,6 +289,14 @@ std::map<std::string, uint64_t> UsedByVnet(const Fleet& fleet) {
 }
 
 }  // namespace
+
+const NodeKey* OwnAddressOf(const FleetView& view, const ip::Address& address) {
+  for (const auto& [key, session] : view.sessions) {
+    const std::vector<ip::Address>& own = session.own_addresses;
+    if (std::find(own.begin(), own.end(), address) != own.end()) return &key;
+  }
+  return nullptr;
+}
 
 absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
                                                    const v1::ExplainRequest& request) {

@@ -19,6 +19,9 @@ namespace spoke::ipam {
 absl::StatusOr<v1::ExplainResponse> ExplainSubject(const FleetView& view,
                                                    const v1::ExplainRequest& request);
 
+// Returns the node whose own address it is; nullptr: no connected one's.
+const NodeKey* OwnAddressOf(const FleetView& view, const ip::Address& address);
+
 // Whether so many more nodes with so many pods each would fit: pools, virtual network, NICs. What
 // nodes have as their own is not counted as free.
 // Errors: kInvalidArgument (nothing asked for, or no pool is meant for such nodes).

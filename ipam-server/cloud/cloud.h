@@ -51,6 +51,10 @@ class Cloud {
     return std::nullopt;
   }
 
+  // Returns its load now. It may wait for what the cloud's own thread is at: for scrapes, not for
+  // the loop. A cloud without limits has none.
+  virtual CloudLoad Load() const { return {}; }
+
   // Asks for all NICs. `listed` is called once, on any thread, this one included; it must not
   // block.
   virtual void List(CloudListed listed) = 0;

@@ -1,6 +1,9 @@
 // What is asked of a cloud for a machine's NIC, and what the cloud says of it. Pure.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -55,6 +58,15 @@ struct CloudForecast {
   CloudLane lane = CloudLane::kWarmUp;
   absl::Time eta;
   std::string waits_for;  // "Azure's limit UpdateVMScaleSetVMs of subscription ...".
+};
+
+// How near a cloud's limits are, and how many NICs wait.
+struct CloudLoad {
+  // By limit, under the cloud's name for it: the share, 0 to 1, that is surely left of it where
+  // least is left. Limits of a single VM are not in it.
+  std::map<std::string, double> limits_left;
+  // The NICs whose request waits or is under way, in the order of kCloudLanes.
+  std::array<size_t, kCloudLanes.size()> waiting = {};
 };
 
 }  // namespace spoke::ipam

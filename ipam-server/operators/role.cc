@@ -56,6 +56,7 @@ constexpr std::array kLeastRoles = std::to_array<std::pair<std::string_view, Rol
     {"WhatIf", kViewer},
     {"GetTop", kViewer},
     {"GetTraffic", kViewer},
+    {"GetTrafficCourse", kViewer},
     {"GetBudgets", kViewer},
     {"VerifyPolicy", kOperator},
     {"GetReachability", kViewer},

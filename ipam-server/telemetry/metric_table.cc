@@ -3,6 +3,7 @@
 
 #include "ipam-server/audit/audit.h"
 #include "ipam-server/telemetry/budget_samples.h"
+#include "ipam-server/telemetry/cloud_samples.h"
 #include "ipam-server/telemetry/node_samples.h"
 #include "ipam-server/telemetry/reachability_samples.h"
 #include "ipam-server/telemetry/server_metrics.h"
@@ -192,7 +193,7 @@ std::vector<MetricSpec> ServingMetricSpecs() {
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
-                    BudgetMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
+                    BudgetMetricSpecs(), CloudLoadMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
                     ReachabilityMetricSpecs(), rpc::CertificateMetricSpecs(),
                     telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));

@@ -187,7 +187,7 @@ TEST(Alerts, PromtoolAcceptsTheRules) {
   const std::string output =
       RunPromtool(std::string("check rules ") + SPOKE_SOURCE_DIR + "/conf/alerts.yaml", ok);
   EXPECT_TRUE(ok) << output;
-  EXPECT_THAT(output, HasSubstr("41 rules found"));
+  EXPECT_THAT(output, HasSubstr("42 rules found"));
 }
 
 TEST(Alerts, FireWhenTheyShouldAndNotBefore) {

@@ -9,6 +9,16 @@ namespace {
 
 absl::string_view Abseil(std::string_view text) { return {text.data(), text.size()}; }
 
+ClassTotals TotalsOf(const TrafficSums& sums) {
+  ClassTotals totals;
+  for (const TrafficSums::NamedSums& of : sums.Namespaces()) {
+    for (const auto& [traffic_class, volume] : of.volumes) {
+      totals[{traffic_class, of.name}] = volume.sent + volume.received;
+    }
+  }
+  return totals;
+}
+
 }  // namespace
 
 void TrafficBook::Take(const NodeKey& node, const node_api::TrafficReport& report) {
@@ -34,6 +44,18 @@ void TrafficBook::Take(const NodeKey& node, const node_api::TrafficReport& repor
                count("n", delta.pod_namespace, delta);
                count("t", delta.team, delta);
              });
+  const int64_t now_ms = absl::ToUnixMillis(clock_.Now());
+  if (history_.IsDue(now_ms)) history_.Add(now_ms, TotalsOf(sums_));
+}
+
+TrafficCourse TrafficBook::CourseOf(std::string_view traffic_class, size_t most) const {
+  absl::MutexLock lock(&mutex_);
+  return history_.Of(traffic_class, most);
+}
+
+std::vector<std::string> TrafficBook::Classes() const {
+  absl::MutexLock lock(&mutex_);
+  return history_.Classes();
 }
 
 void TrafficBook::SetTeams(std::map<std::string, std::string> team_by_namespace) {

@@ -38,6 +38,25 @@ TEST(TrafficBook, TellsOperatorsAndPrometheusTheSame) {
                               "team=\"vision\"} 300"));
 }
 
+TEST(TrafficBook, KeepsTheCourseOfTheLastHour) {
+  os::SimClock clock(absl::FromUnixSeconds(1'700'000'000));
+  TrafficBook book(clock, nullptr);
+  const absl::Time epoch = clock.Now() + absl::Milliseconds(1);
+  for (uint64_t i = 0; i < 4; ++i) {
+    node_api::TrafficReport report = Report(clock, i * 30'000'000);
+    report.epoch = epoch;
+    book.Take({"n1", "vm"}, report);
+    clock.Advance(absl::Seconds(30));
+  }
+  const TrafficCourse course = book.CourseOf("external", 8);
+  ASSERT_EQ(course.lines.size(), 1U);
+  EXPECT_EQ(course.lines[0].name, "a");
+  // 90 MB in 30 s, sent and received.
+  EXPECT_THAT(course.lines[0].bits_per_second, testing::ElementsAre(24e6, 24e6, 24e6));
+  EXPECT_EQ(course.times_ms.size(), 3U);
+  EXPECT_THAT(book.Classes(), testing::ElementsAre("all", "external", "internet"));
+}
+
 TEST(TrafficBook, NeedsNoMetrics) {
   const os::SimClock clock(absl::FromUnixSeconds(1'700'000'000));
   TrafficBook book(clock, nullptr);

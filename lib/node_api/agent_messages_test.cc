@@ -81,7 +81,11 @@ TEST(AgentMessages, EachComesThroughWhole) {
                    3,
                    {{"internet", "*", units::BitRate(1), units::BitRate(2), units::BitRate(3),
                      units::BitRate(4), 5, 6, 7}}},
-      PolicyTrialAnswer{11, {90, 40}, "why"},
+      PolicyTrialAnswer{11,
+                        {90, 40},
+                        "why",
+                        {{"team-a", "web", ip::Address::V4(0x0A000005), ip::Address::V4(0x0A090001),
+                          true}}},
       NodeFindings{{{.check = "forwarding",
                      .blocking = true,
                      .object = "net.ipv4.ip_forward",
@@ -249,7 +253,7 @@ TEST(AgentMessages, OfMaintenanceTheFirstEventsAreTakenAndWhatIsUnknownIsLeftOut
     event.set_kind(i == 0 ? "Upgrade" : "Reboot");
     event.set_duration_ms(i == 1 ? -1 : std::numeric_limits<int64_t>::max());
     event.set_not_before_unix_ms(i == 1 ? -1 : std::numeric_limits<int64_t>::max());
-    event.set_description(std::string(kMaxReasonBytesTaken + 1, 'x'));
+    event.set_description(std::string(kMaxReasonBytes + 1, 'x'));
   }
   const auto taken = FromWire(wire);
   ASSERT_TRUE(taken.ok()) << taken.status();
@@ -257,7 +261,7 @@ TEST(AgentMessages, OfMaintenanceTheFirstEventsAreTakenAndWhatIsUnknownIsLeftOut
   EXPECT_EQ(taken->events[0].not_before, absl::InfinitePast());
   EXPECT_EQ(taken->events[0].duration, absl::ZeroDuration());
   EXPECT_LE(taken->events[1].duration, absl::Hours(24 * 30));
-  EXPECT_LE(taken->events[1].description.size(), kMaxReasonBytesTaken);
+  EXPECT_LE(taken->events[1].description.size(), kMaxReasonBytes);
   wire.mutable_events(3)->set_id("an id");
   EXPECT_TRUE(absl::IsInvalidArgument(FromWire(wire).status()));
   wire.mutable_events(3)->set_id("id");

@@ -100,12 +100,12 @@ absl::StatusOr<ConflictReport> FromWire(const v1::ConflictReport& in) {
 void ToWire(const EndAssignment& in, v1::EndAssignment& out) {
   out.set_address(in.address.ToBytes());
   out.set_generation(in.generation);
-  out.set_reason(CutText(in.reason, kMaxReasonBytesSaid));
+  out.set_reason(CutText(in.reason, kMaxReasonBytes));
 }
 
 absl::StatusOr<EndAssignment> FromWire(const v1::EndAssignment& in) {
   EndAssignment end{.generation = in.generation(),
-                    .reason = CutText(in.reason(), kMaxReasonBytesTaken)};
+                    .reason = CutText(in.reason(), kMaxReasonBytes)};
   ASSIGN_OR_RETURN(end.address, ip::Address::FromBytes(in.address()));
   return end;
 }

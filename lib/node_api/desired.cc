@@ -136,12 +136,12 @@ Demand FromWire(const v1::Demand& in) {
 }
 
 void ToWire(const Forecast& in, v1::Forecast& out) {
-  out.set_reason(CutText(in.reason, kMaxReasonBytesSaid));
+  out.set_reason(CutText(in.reason, kMaxReasonBytes));
   out.set_eta_ms(absl::ToInt64Milliseconds(absl::Ceil(in.eta, absl::Milliseconds(1))));
 }
 
 Forecast FromWire(const v1::Forecast& in) {
-  return {.reason = CutText(in.reason(), kMaxReasonBytesTaken),
+  return {.reason = CutText(in.reason(), kMaxReasonBytes),
           .eta = std::clamp(absl::Milliseconds(in.eta_ms()), absl::ZeroDuration(), kMaxForecast)};
 }
 

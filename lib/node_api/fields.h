@@ -36,10 +36,9 @@ inline constexpr int kMaxAssignments = 8192;
 // The most entries of a list of addresses or ranges, and the most addresses of one node, blocks
 // taken apart.
 inline constexpr uint64_t kMaxAddresses = 8192;
-// The longest reason. It goes into every waiting pod's error, or into the agent's log. The server
-// cuts what it says, and the agent what it takes.
-inline constexpr size_t kMaxReasonBytesSaid = 1024;
-inline constexpr size_t kMaxReasonBytesTaken = 512;
+// The longest reason. It goes into every waiting pod's error, or into the agent's log, and has room
+// for a refusal of Azure's with all its ids, whose end says which permission is missing.
+inline constexpr size_t kMaxReasonBytes = 1024;
 
 // Takes printable ASCII without blanks, since these end up in keys, logs and tables. Errors:
 // kInvalidArgument, naming `field`.

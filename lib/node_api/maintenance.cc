@@ -38,7 +38,7 @@ void ToWire(const MaintenanceEvent& in, v1::MaintenanceEvent& out) {
     out.set_not_before_unix_ms(absl::ToUnixMillis(in.not_before));
   }
   out.set_duration_ms(absl::ToInt64Milliseconds(in.duration));
-  out.set_description(CutText(in.description, kMaxReasonBytesTaken));
+  out.set_description(CutText(in.description, kMaxReasonBytes));
   out.set_origin(CutText(in.origin, kMaxNameBytes));
   out.set_other_machines(in.other_machines);
   const size_t named = std::min(in.others.size(), static_cast<size_t>(kMaxMaintenanceOthers));
@@ -67,7 +67,7 @@ absl::StatusOr<Maintenance> FromWire(const v1::Maintenance& in) {
       event.not_before = absl::FromUnixMillis(std::min(said.not_before_unix_ms(), kLastUnixMs));
     }
     event.duration = absl::Milliseconds(std::clamp(said.duration_ms(), int64_t{0}, kMostMs));
-    event.description = CutText(said.description(), kMaxReasonBytesTaken);
+    event.description = CutText(said.description(), kMaxReasonBytes);
     event.origin = CutText(said.origin(), kMaxNameBytes);
     event.other_machines = said.other_machines();
     for (int n = 0; n < std::min(said.others_size(), kMaxMaintenanceOthers); ++n) {

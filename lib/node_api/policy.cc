@@ -1,6 +1,7 @@
 #include "lib/node_api/policy.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "lib/base/utf8.h"
 #include "proto/spoke/v1/node.pb.h"
@@ -18,6 +19,26 @@ void ToWire(const CutCount& in, v1::CutCount& out) {
 CutCount FromWire(const v1::CutCount& in) {
   const uint64_t connections = std::min(in.connections(), kMaxTrackedConnections);
   return {.connections = connections, .cut = std::min(in.cut(), connections)};
+}
+
+void ToWire(const CutFlow& in, v1::CutFlow& out) {
+  out.set_pod_namespace(in.pod_namespace);
+  out.set_pod_name(in.pod_name);
+  out.set_address(in.address.ToBytes());
+  out.set_far_address(in.far_address.ToBytes());
+  out.set_peer_spoke(in.peer_spoke);
+}
+
+// nullopt: an end is no address.
+std::optional<CutFlow> FromWire(const v1::CutFlow& in) {
+  const auto address = ip::Address::FromBytes(in.address());
+  const auto far_address = ip::Address::FromBytes(in.far_address());
+  if (!address.ok() || !far_address.ok()) return std::nullopt;
+  return CutFlow{.pod_namespace = CutText(in.pod_namespace(), kMaxNameBytes),
+                 .pod_name = CutText(in.pod_name(), kMaxNameBytes),
+                 .address = *address,
+                 .far_address = *far_address,
+                 .peer_spoke = in.peer_spoke()};
 }
 
 }  // namespace
@@ -62,10 +83,17 @@ void ToWire(const PolicyTrialAnswer& in, v1::PolicyTrialResult& out) {
   out.set_id(in.id);
   ToWire(in.cut, *out.mutable_cut());
   out.set_error(in.error);
+  for (const CutFlow& flow : in.flows) ToWire(flow, *out.add_flows());
 }
 
 PolicyTrialAnswer FromWire(const v1::PolicyTrialResult& in) {
-  return {.id = in.id(), .cut = FromWire(in.cut()), .error = CutText(in.error(), kMaxErrorBytes)};
+  PolicyTrialAnswer out{
+      .id = in.id(), .cut = FromWire(in.cut()), .error = CutText(in.error(), kMaxErrorBytes)};
+  for (const v1::CutFlow& flow : in.flows()) {
+    if (out.flows.size() >= kMaxCutFlows) break;
+    if (auto taken = FromWire(flow)) out.flows.push_back(*std::move(taken));
+  }
+  return out;
 }
 
 }  // namespace spoke::node_api

@@ -6,11 +6,14 @@
 // it reads the file that it keeps the bundle in.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "lib/ip/address.h"
 #include "lib/node_api/fields.h"
 
 namespace spoke::v1 {
@@ -59,11 +62,27 @@ struct PolicyAck {
   bool operator==(const PolicyAck&) const = default;
 };
 
+// A connection that a policy ends.
+struct CutFlow {
+  std::string pod_namespace;  // The pod of the node at an end of it; both empty: none is known.
+  std::string pod_name;
+  ip::Address address;      // Its end on the node: the pod's, where there is one.
+  ip::Address far_address;  // The other end.
+  // Whether it ends since peer spokes are kept apart; else an egress policy ends it.
+  bool peer_spoke = false;
+
+  bool operator==(const CutFlow&) const = default;
+};
+
+// The most connections that an answer names; what is beyond is not taken.
+inline constexpr size_t kMaxCutFlows = 5;
+
 // The answer to the trial of that id.
 struct PolicyTrialAnswer {
   uint64_t id = 0;
   CutCount cut;
-  std::string error;  // The reason why it is not known.
+  std::string error;           // The reason why it is not known.
+  std::vector<CutFlow> flows = {};  // The first connections that it ends, at most kMaxCutFlows.
 
   bool operator==(const PolicyTrialAnswer&) const = default;
 };

@@ -113,7 +113,7 @@ absl::StatusOr<Hello> FromWire(const v1::Hello& in) {
 void ToWire(const Welcome& in, v1::Welcome& out) {
   out.set_session_epoch(in.session_epoch);
   out.set_server_version(in.server_version);
-  out.set_warning(CutText(in.warning, kMaxReasonBytesSaid));
+  out.set_warning(CutText(in.warning, kMaxReasonBytes));
   out.set_reconnect_within_ms(static_cast<uint32_t>(
       absl::ToInt64Milliseconds(std::min(in.reconnect_within, kMaxReconnectWithin))));
 }
@@ -121,7 +121,7 @@ void ToWire(const Welcome& in, v1::Welcome& out) {
 Welcome FromWire(const v1::Welcome& in) {
   return {.session_epoch = in.session_epoch(),
           .server_version = in.server_version(),
-          .warning = CutText(in.warning(), kMaxReasonBytesSaid),
+          .warning = CutText(in.warning(), kMaxReasonBytes),
           .reconnect_within =
               std::min(absl::Milliseconds(in.reconnect_within_ms()), kMaxReconnectWithin)};
 }

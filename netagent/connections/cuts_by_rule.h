@@ -1,7 +1,9 @@
 // Counts how many connections a policy ends that were there before it, and how many it may. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "lib/node_api/policy.h"
 
@@ -9,9 +11,13 @@ namespace spoke::netagent {
 
 // The counts of a look at all tracked connections, by the rule that ends them.
 struct CutsByRule {
+  // The connections that are named, of those that end.
+  static constexpr size_t kMaxFlows = node_api::kMaxCutFlows;
+
   uint64_t connections = 0;  // Those of pods and those to be cut; none that is closed or cut.
   uint64_t peer_spoke = 0;   // Those of them that end because peer spokes are kept apart.
   uint64_t egress = 0;       // Those of them that an egress policy ends.
+  std::vector<node_api::CutFlow> flows = {};  // The first of those that end, at most kMaxFlows.
 
   uint64_t cut() const { return peer_spoke + egress; }
   bool operator==(const CutsByRule&) const = default;

@@ -74,7 +74,12 @@ TEST_F(EstablishedCutsTest, CountingSaysTheSameAndEndsNothing) {
                [&](const absl::StatusOr<CutsByRule>& count) { counted = count.value(); });
   EXPECT_FALSE(counted.has_value()) << "later";
   EndLook();
-  EXPECT_EQ(counted, (CutsByRule{.connections = 2, .peer_spoke = 1}));
+  const node_api::CutFlow ends{.pod_namespace = "web",
+                               .pod_name = "a",
+                               .address = A("10.0.0.5"),
+                               .far_address = A("10.9.0.1"),
+                               .peer_spoke = true};
+  EXPECT_EQ(counted, (CutsByRule{.connections = 2, .peer_spoke = 1, .flows = {ends}}));
   EXPECT_EQ(table_.connections().size(), 2U);
   EXPECT_EQ(traffic_->policy().version, 0U) << "nor is it in force";
 }

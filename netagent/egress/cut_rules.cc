@@ -25,7 +25,7 @@ CutRules::CutRules(const Policy& policy, const ClassMap& classes, const EgressRu
   cuts_peers_ = cuts_peers_ && !KeepsPeerSpokes(policy);
   if (egress.Cuts()) egress_ = egress;
   for (const auto& [key, pod] : pods) {
-    for (const ip::Address& address : pod.addresses) namespaces_[address] = pod.pod_namespace;
+    for (const ip::Address& address : pod.addresses) pods_[address] = {pod.pod_namespace, pod.pod_name};
   }
 }
 
@@ -41,23 +41,40 @@ FlowFate CutRules::FateOf(const TrackedFlow& flow) const {
   }
   const bool is_cut = flow.mark == claims::kFlowCut;
   if (egress_) {
-    const auto pod = namespaces_.find(began);
-    if (pod != namespaces_.end() && egress_->CutsFlow(pod->second, answers)) {
+    const auto pod = pods_.find(began);
+    if (pod != pods_.end() && egress_->CutsFlow(pod->second.pod_namespace, answers)) {
       return is_cut || flow.closed ? FlowFate::kStays : FlowFate::kCut;
     }
   }
   return is_cut ? FlowFate::kReleased : FlowFate::kStays;
 }
 
+node_api::CutFlow CutRules::Describe(const TrackedFlow& flow, FlowFate fate) const {
+  const bool answers_here = !pods_.contains(flow.ends[0]) && pods_.contains(flow.ends[2]);
+  const ip::Address& here = flow.ends.at(answers_here ? 2 : 0);
+  node_api::CutFlow out{.address = here,
+                        .far_address = flow.ends.at(answers_here ? 0 : 2),
+                        .peer_spoke = fate == FlowFate::kEnded};
+  if (const auto pod = pods_.find(here); pod != pods_.end()) {
+    out.pod_namespace = pod->second.pod_namespace;
+    out.pod_name = pod->second.name;
+  }
+  return out;
+}
+
 void CutRules::Count(const TrackedFlow& flow, FlowFate fate, CutsByRule& count) const {
+  const bool ends = fate == FlowFate::kEnded || fate == FlowFate::kCut;
+  if (ends && count.flows.size() < CutsByRule::kMaxFlows) {
+    count.flows.push_back(Describe(flow, fate));
+  }
   count.peer_spoke += fate == FlowFate::kEnded ? 1 : 0;
   count.egress += fate == FlowFate::kCut ? 1 : 0;
   if (flow.closed || flow.mark == claims::kFlowCut) {
     count.connections += fate == FlowFate::kEnded ? 1 : 0;
     return;
   }
-  const bool counts = fate == FlowFate::kEnded || fate == FlowFate::kCut ||
-                      namespaces_.contains(flow.ends[0]) || namespaces_.contains(flow.ends[2]);
+  const bool counts = ends ||
+                      pods_.contains(flow.ends[0]) || pods_.contains(flow.ends[2]);
   count.connections += counts ? 1 : 0;
 }
 

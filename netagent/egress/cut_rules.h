@@ -59,14 +59,22 @@ class CutRules {
   // Returns whether there is nothing that it would cut.
   bool empty() const { return !cuts_peers_ && !egress_; }
   FlowFate FateOf(const TrackedFlow& flow) const;
-  // Adds `flow`, whose fate FateOf() has told, to `count`.
+  // Adds `flow`, whose fate FateOf() has told, to `count`, and to its flows if it ends and there is
+  // room.
   void Count(const TrackedFlow& flow, FlowFate fate, CutsByRule& count) const;
 
  private:
+  struct Pod {
+    std::string pod_namespace;
+    std::string name;
+  };
+
+  node_api::CutFlow Describe(const TrackedFlow& flow, FlowFate fate) const;
+
   bool cuts_peers_ = false;
   ClassMap classes_;
   std::optional<EgressRules> egress_;              // The egress rules, when some policy cuts.
-  std::map<ip::Address, std::string> namespaces_;  // The namespaces, by pod's address.
+  std::map<ip::Address, Pod> pods_;  // By each of their addresses.
 };
 
 }  // namespace spoke::netagent

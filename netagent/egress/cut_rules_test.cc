@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lib/policy/testing/blocks.h"
 
@@ -105,6 +106,29 @@ TEST(CutRules, APolicysFirstSayDecidesAboutAPodsFlowsOut) {
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1", claims::kFlowMasqueraded)), FlowFate::kCut);
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "192.0.2.1", claims::kFlowCut)), FlowFate::kStays);
   EXPECT_EQ(rules.FateOf(Flow("10.1.0.5", "198.51.100.1", claims::kFlowCut)), FlowFate::kReleased);
+}
+
+TEST(CutRules, TheFirstOfWhatEndsAreNamedWithTheirPods) {
+  const CutRules rules = Rules(Of({Network("a", policy::Blocks({"10.18.0.0/16"}), false),
+                                   Egress("a", Closed(policy::Blocks({"192.0.2.0/24"}), true))}));
+  CutsByRule count;
+  for (const TrackedFlow& flow :
+       {Flow("10.1.0.5", "192.0.2.1"), Flow("10.18.0.1", "10.1.0.5"), Flow("10.1.0.6", "10.18.0.2"),
+        Flow("10.1.0.5", "198.51.100.1")}) {
+    rules.Count(flow, rules.FateOf(flow), count);
+  }
+  const node_api::CutFlow web{.pod_namespace = "web", .pod_name = "web-1", .address = A("10.1.0.5")};
+  node_api::CutFlow out = web;
+  out.far_address = A("192.0.2.1");
+  node_api::CutFlow in = web;
+  in.far_address = A("10.18.0.1");
+  in.peer_spoke = true;
+  const node_api::CutFlow of_no_pod{
+      .address = A("10.1.0.6"), .far_address = A("10.18.0.2"), .peer_spoke = true};
+  EXPECT_THAT(count.flows, testing::ElementsAre(out, in, of_no_pod));
+  for (int i = 0; i < 20; ++i) rules.Count(Flow("10.1.0.5", "192.0.2.1"), FlowFate::kCut, count);
+  EXPECT_EQ(count.flows.size(), CutsByRule::kMaxFlows);
+  EXPECT_EQ(count.egress, 21U);
 }
 
 TEST(CutRules, WhatIsClosedIsLeftToExpire) {

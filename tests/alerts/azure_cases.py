@@ -23,7 +23,7 @@ def cloud_denies(lab):
     lab.on_azure.restart()
 
 
-@case("SpokeCloudThrottles")
+@case("SpokeCloudThrottles", "SpokeCloudLimitNear")
 def cloud_throttles(lab):
     """Azure's front door lets in one read in five seconds, without telling; then it is as wide as before."""
     lab.azure.post("faults", front_door_reads=1, front_door_reads_per_s=0.2,

@@ -38,6 +38,7 @@ v1::NodeInfo NodeOf(uint64_t i) {
     node.set_shortage(
         "has 9 of 27 addresses: pool pods-a has 0 free of 65,531, and 212 in cooldown");
     node.set_cloud_lane("blocking");
+    node.set_pods_waiting(3);
     node.set_cloud_waits_for(i % 2 == 0 ? "limit of PUT NIC of the subscription"
                                         : "Azure's answer");
     node.set_cloud_eta_unix_ms(NowMs() + static_cast<int64_t>(i % 900) * 1000);
@@ -147,24 +148,28 @@ void Fill(FakeState& state) {
   state.explain.add_details("3 pods wait there for addresses");
 }
 
-// Sets totals as they are `seconds` after the beginning: waves, so that lines cross.
-void SetTraffic(FakeState& state, uint64_t seconds) {
-  state.traffic.Clear();
-  state.traffic.set_now_unix_ms(NowMs());
-  uint64_t weight = 100;
+// Sets what the server keeps of the last hour: waves, so that lines cross.
+void SetCourse(FakeState& state) {
+  constexpr int kTimes = 120;
+  constexpr int64_t kStepMs = 30'000;
+  for (const char* name : {"all", "cluster", "external", "internet"}) {
+    state.course.add_classes(name);
+  }
+  for (int i = 0; i < kTimes; ++i) state.course.add_times_unix_ms(NowMs() - (kTimes - i) * kStepMs);
+  double weight = 100;
   for (const char* name : {"vision", "search", "ingest", "web", "mail", "batch", "ci", kHostile}) {
-    const double phase = static_cast<double>(weight);
-    const double wave = 11 * std::sin(static_cast<double>(seconds) * (0.03 + phase / 3000) + phase);
-    const auto bytes = static_cast<uint64_t>((static_cast<double>(seconds) + wave + 11) *
-                                             static_cast<double>(weight) * 1e6);
-    for (const char* traffic_class : {"internet", "cluster"}) {
-      v1::TrafficEntry& entry = *state.traffic.add_entries();
-      entry.set_name(name);
-      entry.set_traffic_class(traffic_class);
-      entry.set_received(bytes);
+    v1::TrafficLine& line = *state.course.add_lines();
+    line.set_name(name);
+    for (int i = 0; i < kTimes; ++i) {
+      const double wave = 1 + 0.4 * std::sin(i * (0.05 + weight / 900) + weight);
+      line.add_bits_per_second(wave * weight * 8e6);
     }
     weight -= 11;
   }
+}
+
+// Sets totals as they are `seconds` after the beginning.
+void SetTraffic(FakeState& state, uint64_t seconds) {
   state.node_traffic.Clear();
   state.node_traffic.set_now_unix_ms(NowMs());
   uint64_t i = 0;
@@ -180,6 +185,7 @@ int Serve(const std::string& socket) {
   FakeAdminServer server("unix:" + socket);
   server.With([](FakeState& state) {
     Fill(state);
+    SetCourse(state);
     SetTraffic(state, 0);
   });
   absl::Notification ending;

@@ -87,6 +87,7 @@ async function refresh() {
   if (away.textContent !== message) away.textContent = message;
   away.hidden = message === '';
   document.getElementById('updated').textContent = shownAt === 0 ? '' : `as of ${clock(shownAt)}, every ${interval / 1000} s`;
+  if (document.documentElement.dataset.ready !== 'yes') performance.mark('ready');
   document.documentElement.dataset.ready = 'yes';
   clearTimeout(timer);
   if (!document.hidden) timer = setTimeout(refresh, interval);

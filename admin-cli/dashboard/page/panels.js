@@ -79,16 +79,16 @@ function subject(name, panel) {
 }
 
 export function showWaiting(waiting, now) {
-  const {total, blocking, nodes} = waiting;
+  const {total, pods, nodes} = waiting;
   if (total === 0) {
     replace(body('waiting'), el('p', {class: 'good'}, 'No pod waits for an address, and no node is short of them.'));
     return;
   }
   replace(body('waiting'),
-    el('p', {class: blocking > 0 ? 'bad' : 'warn'}, `Pods wait for the cloud on ${count(blocking)} nodes; ${count(total)} are short of ` +
-      `addresses or unfit${nodes.length < total ? `, of which ${nodes.length} are listed` : ''}.`),
-    table([['Node'], ['Why'], ['Expected', true]],
-      nodes.map((node) => [subject(node.node, 'waiting'), node.why, until(node.eta, now)])));
+    el('p', {class: pods > 0 ? 'bad' : 'warn'}, `Pods that wait for an address: ${count(pods)}. Nodes that are short of addresses ` +
+      `or unfit: ${count(total)}${nodes.length < total ? `, of which ${nodes.length} are listed` : ''}.`),
+    table([['Node'], ['Pods', true], ['Why'], ['Expected', true]],
+      nodes.map((node) => [subject(node.node, 'waiting'), count(node.pods), node.why, until(node.eta, now)])));
 }
 
 export function showGates(gates, now) {

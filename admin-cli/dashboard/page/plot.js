@@ -30,7 +30,7 @@ export function showTraffic(traffic) {
   const {times, lines} = traffic;
   if (times.length < 2 || lines.length === 0) {
     replace(body('traffic'), el('p', {class: 'faint'}, times.length < 2 ?
-      'Readings are being taken, one in ten seconds; the plot begins with the third.' : 'There was no such traffic.'));
+      'The server takes a reading in thirty seconds; the plot begins with its third.' : 'There was no such traffic.'));
     return;
   }
   const most = Math.max(1, ...lines.flatMap((line) => line.rates));

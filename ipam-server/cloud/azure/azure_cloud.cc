@@ -64,6 +64,12 @@ std::string AzureCloud::Describe() const {
   return fmt::format("azure: {} scale {}", sets, sets == 1 ? "set" : "sets");
 }
 
+CloudLoad AzureCloud::Load() const {
+  const absl::Time now = world_.clock.Now();
+  absl::MutexLock lock(&machine_mutex_);
+  return machine_.Load(now);
+}
+
 MachineCounts AzureCloud::counts() const {
   absl::MutexLock lock(&machine_mutex_);
   return machine_.counts();

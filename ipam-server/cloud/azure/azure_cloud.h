@@ -56,6 +56,7 @@ class AzureCloud final : public Cloud {
   void Request(NicRequest desired) override;
   // Returns a forecast about a second old; what the thread has not looked at yet only waits.
   std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
+  CloudLoad Load() const override;
   void List(CloudListed listed) override;
   absl::Duration listing_period() const override { return settings_.listing; }
   // Instances of our Uniform scale sets; of Flexible ones, VMs that a listing has had.

@@ -103,6 +103,8 @@ class AzureState {
   // Returns the forecasts of all nodes for which something waits. Takes n log n.
   std::map<NodeKey, CloudForecast> Forecasts(absl::Time now);
 
+  CloudLoad Load(absl::Time now) const;
+
   const MachineCounts& counts() const { return counts_; }
   const CloudPlan& plan() const { return plan_; }
   size_t works() const { return works_.size(); }

@@ -117,6 +117,14 @@ void AzureState::RefreshForecasts(absl::Time now) {
   forecasts_at_ = now;
 }
 
+CloudLoad AzureState::Load(absl::Time now) const {
+  CloudLoad load{.limits_left = plan_.LimitsLeft(now)};
+  for (const auto& [vm, entry] : works_) {
+    if (!entry.work->idle()) ++load.waiting.at(static_cast<size_t>(entry.work->lane()));
+  }
+  return load;
+}
+
 std::optional<CloudForecast> AzureState::ForecastOf(const NodeKey& node, absl::Time now) {
   const auto vm = vm_of_.find(node);
   if (vm == vm_of_.end()) return std::nullopt;

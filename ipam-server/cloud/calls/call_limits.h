@@ -47,6 +47,7 @@ enum class Limit : uint8_t {
   kNetworkReads,
   kNetworkWrites,
 };
+inline constexpr Limit kLastLimit = Limit::kNetworkWrites;
 
 enum class LimitScope : uint8_t {
   kPrincipal,  // Each principal and subscription: the front door.

@@ -360,6 +360,19 @@ void CloudPlan::ForgetResting(absl::Time now) {
   forget_at_ = now + kForgetEvery;
 }
 
+std::map<std::string, double> CloudPlan::LimitsLeft(absl::Time now) const {
+  std::map<std::string, double> left;
+  for (int i = 0; i <= static_cast<int>(kLastLimit); ++i) {
+    left.emplace(NameOf(static_cast<Limit>(i)), 1);
+  }
+  for (const auto& [key, throttle] : throttles_) {
+    if (key.limit.scope == LimitScope::kResource) continue;
+    double& least = left.at(std::string(NameOf(key.limit.limit)));
+    least = std::min(least, throttle->LeftAt(now) / throttle->rate().capacity);
+  }
+  return left;
+}
+
 CallPace CloudPlan::PaceOf(CallKind kind, CloudLane lane, const std::string& subscription,
                            const std::string& region, absl::Time now) const {
   CallRequest options;

@@ -109,6 +109,10 @@ class CloudPlan {
   CallPace PaceOf(CallKind kind, CloudLane lane, const std::string& subscription,
                   const std::string& region, absl::Time now) const;
 
+  // Returns the share, 0 to 1, that is surely left of each limit that many calls share, under
+  // Azure's name, where least is left of it. All limits are there.
+  std::map<std::string, double> LimitsLeft(absl::Time now) const;
+
   size_t waiting() const { return entries_.size(); }
   size_t in_flight() const { return flights_.size(); }
   size_t throttles() const { return throttles_.size(); }

@@ -53,6 +53,22 @@ TEST(CloudPlan, PrincipalsShareTheLoad) {
   EXPECT_THAT(count, testing::Each(200U));
 }
 
+TEST(CloudPlan, SaysWhatIsLeftOfEachSharedLimitWhereItIsLeast) {
+  CloudPlan plan({.share_for_others = 0, .principals = 2, .most_in_flight = 100000});
+  EXPECT_THAT(plan.LimitsLeft(kStart), testing::Each(testing::Pair(testing::_, 1.0)));
+  EXPECT_EQ(plan.LimitsLeft(kStart).size(), static_cast<size_t>(kLastLimit) + 1);
+  for (uint64_t id = 0; id < 300; ++id) plan.Add(Put(id));
+  CallRequest elsewhere = Put(300);
+  elsewhere.region = "westeurope";
+  plan.Add(elsewhere);
+  EXPECT_EQ(plan.Next(kStart).size(), 301U);
+  // Both principals' front doors allow 200; the region allows 1,500.
+  const auto left = plan.LimitsLeft(kStart);
+  EXPECT_NEAR(left.at("subscription-writes"), 49.0 / 200, 1e-6);
+  EXPECT_NEAR(left.at("UpdateVMScaleSetVMs"), 1200.0 / 1500, 1e-6);
+  EXPECT_EQ(left.at("network writes"), 1);
+}
+
 TEST(CloudPlan, WhatIsRemovedNeverGoes) {
   CloudPlan plan({});
   plan.Add(Put(1));

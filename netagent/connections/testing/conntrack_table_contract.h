@@ -219,12 +219,16 @@ TEST_P(ConntrackTableContract, CutsWhatThePolicyDoesNotAdmitAndNothingElse) {
     for (const Connection& connection : *list) world_->Track(connection);
   }
   const CutsByRule found{.connections = 11, .peer_spoke = 5, .egress = 2};
-  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCount),
-            (ConntrackTable::CutOutcome{.found = found}));
+  ConntrackTable::CutOutcome counted = world_->table().Cut(Cuts(), ConntrackTable::Act::kCount);
+  // Some of the seven are named, in the table's order.
+  EXPECT_EQ(counted.found.flows.size(), CutsByRule::kMaxFlows);
+  counted.found.flows.clear();
+  EXPECT_EQ(counted, (ConntrackTable::CutOutcome{.found = found}));
   EXPECT_EQ(world_->Tracked().size(), 12U) << "counting cuts nothing";
 
-  EXPECT_EQ(world_->table().Cut(Cuts(), ConntrackTable::Act::kCut),
-            (ConntrackTable::CutOutcome{.found = found, .ended = 5, .marked = 2}));
+  ConntrackTable::CutOutcome cut = world_->table().Cut(Cuts(), ConntrackTable::Act::kCut);
+  cut.found.flows.clear();
+  EXPECT_EQ(cut, (ConntrackTable::CutOutcome{.found = found, .ended = 5, .marked = 2}));
   EXPECT_THAT(world_->Tracked(), testing::UnorderedElementsAreArray(stay));
   EXPECT_THAT(world_->TrackedAsCut(), testing::UnorderedElementsAreArray(dropped));
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace spoke::ctl {
+namespace spoke::ipam {
 
 // Bytes so far, by traffic class and name.
 using ClassTotals = std::map<std::pair<std::string, std::string>, uint64_t>;
@@ -30,10 +30,14 @@ struct TrafficCourse {
 class TrafficHistory {
  public:
   static constexpr int64_t kKeptMs = 3'600'000;
-  // The shortest time between two readings. Agents report every ten seconds: between readings
-  // closer to each other most totals stand still.
-  static constexpr int64_t kStepMs = 8'000;
-  static constexpr size_t kMostNames = 32;
+  // The shortest time between two readings.
+  static constexpr int64_t kStepMs = 30'000;
+  static constexpr size_t kMostNames = 16;
+
+  // Whether Add() would take a reading now.
+  bool IsDue(int64_t now_ms) const {
+    return !has_last_ || now_ms < last_ms_ || now_ms - last_ms_ >= kStepMs;
+  }
 
   // Adds a reading. One that is too close to the last is passed over; one that is older than the
   // last, as after the server's clock was set, begins anew. A total that has fallen did not move.
@@ -58,24 +62,4 @@ class TrafficHistory {
   std::deque<Point> points_;
 };
 
-// The present rates of many names, from totals. Not thread-safe.
-class PresentRates {
- public:
-  static constexpr int64_t kSpanMs = 10'000;  // The shortest time that a rate is of.
-
-  // Adds a reading of bytes by name. Passed over and begun anew as TrafficHistory::Add().
-  void Add(int64_t now_ms, std::map<std::string, uint64_t> totals);
-
-  // Returns bits a second since the reading before the last; empty: there is none that is old
-  // enough.
-  std::map<std::string, double> BitsPerSecond() const;
-
- private:
-  struct Reading {
-    int64_t ms;
-    std::map<std::string, uint64_t> totals;
-  };
-  std::deque<Reading> readings_;
-};
-
-}  // namespace spoke::ctl
+}  // namespace spoke::ipam

@@ -1,17 +1,14 @@
-#include "admin-cli/dashboard/traffic_history.h"
+#include "ipam-server/traffic/traffic_history.h"
 
 #include <algorithm>
 #include <iterator>
 
 #include "lib/node_api/traffic_classes.h"
 
-namespace spoke::ctl {
+namespace spoke::ipam {
 namespace {
 
 constexpr std::string_view kAll = "all";
-// The readings of PresentRates that are closer to each other than this are of no use.
-constexpr int64_t kPresentStepMs = 2'000;
-
 double RateOf(uint64_t before, uint64_t now, int64_t ms) {
   return now <= before ? 0 : static_cast<double>(now - before) * 8000 / static_cast<double>(ms);
 }
@@ -34,7 +31,7 @@ void TrafficHistory::Add(int64_t now_ms, ClassTotals totals) {
     has_last_ = false;
     points_.clear();
   }
-  if (has_last_ && now_ms - last_ms_ < kStepMs) return;
+  if (!IsDue(now_ms)) return;
   if (has_last_) {
     Point point{.ms = now_ms, .classes = {}};
     for (const auto& [key, total] : totals) {
@@ -92,24 +89,4 @@ std::vector<std::string> TrafficHistory::Classes() const {
   return names;
 }
 
-void PresentRates::Add(int64_t now_ms, std::map<std::string, uint64_t> totals) {
-  if (!readings_.empty() && now_ms < readings_.back().ms) readings_.clear();
-  if (!readings_.empty() && now_ms - readings_.back().ms < kPresentStepMs) return;
-  readings_.push_back({now_ms, std::move(totals)});
-  while (readings_.size() > 2 && now_ms - readings_[1].ms >= kSpanMs) readings_.pop_front();
-}
-
-std::map<std::string, double> PresentRates::BitsPerSecond() const {
-  std::map<std::string, double> rates;
-  if (readings_.size() < 2) return rates;
-  const Reading& base = readings_.front();
-  const Reading& newest = readings_.back();
-  for (const auto& [name, total] : newest.totals) {
-    const auto before = base.totals.find(name);
-    rates[name] =
-        RateOf(before == base.totals.end() ? 0 : before->second, total, newest.ms - base.ms);
-  }
-  return rates;
-}
-
-}  // namespace spoke::ctl
+}  // namespace spoke::ipam

@@ -1,4 +1,4 @@
-#include "admin-cli/dashboard/traffic_history.h"
+#include "ipam-server/traffic/traffic_history.h"
 
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace spoke::ctl {
+namespace spoke::ipam {
 namespace {
 
 using testing::ElementsAre;
@@ -17,6 +17,7 @@ using testing::Pair;
 using testing::SizeIs;
 
 constexpr int64_t kStart = 1'700'000'000'000;
+constexpr int64_t kStep = TrafficHistory::kStepMs;
 
 TEST(TrafficHistoryTest, OneReadingIsNoRate) {
   TrafficHistory history;
@@ -29,10 +30,10 @@ TEST(TrafficHistoryTest, RatesAreBitsASecondAndAClassIsApart) {
   TrafficHistory history;
   history.Add(kStart, {{{"internet", "web"}, 1000}, {{"cluster", "web"}, 0}});
   history.Add(
-      kStart + 10'000,
-      {{{"internet", "web"}, 11'000}, {{"cluster", "web"}, 20'000}, {{"internet", "new"}, 30'000}});
+      kStart + kStep,
+      {{{"internet", "web"}, 31'000}, {{"cluster", "web"}, 60'000}, {{"internet", "new"}, 90'000}});
   const TrafficCourse course = history.Of("internet", 8);
-  EXPECT_THAT(course.times_ms, ElementsAre(kStart + 10'000));
+  EXPECT_THAT(course.times_ms, ElementsAre(kStart + kStep));
   ASSERT_THAT(course.lines, SizeIs(2));
   EXPECT_EQ(course.lines[0].name, "new");
   EXPECT_THAT(course.lines[0].bits_per_second, ElementsAre(24'000));
@@ -46,17 +47,17 @@ TEST(TrafficHistoryTest, RatesAreBitsASecondAndAClassIsApart) {
 TEST(TrafficHistoryTest, ExternalIsTheInternetAndItsGroups) {
   TrafficHistory history;
   history.Add(kStart, {});
-  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000},
-                                {{"group:storage", "web"}, 20'000},
-                                {{"hub", "web"}, 40'000}});
+  history.Add(kStart + kStep, {{{"internet", "web"}, 30'000},
+                                {{"group:storage", "web"}, 60'000},
+                                {{"hub", "web"}, 120'000}});
   EXPECT_THAT(history.Of("external", 8).lines[0].bits_per_second, ElementsAre(24'000));
 }
 
 TEST(TrafficHistoryTest, ATotalThatFellDidNotMoveAndANameThatIsGoneHasNone) {
   TrafficHistory history;
   history.Add(kStart, {{{"internet", "web"}, 0}, {{"internet", "gone"}, 0}});
-  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}, {{"internet", "gone"}, 1'000}});
-  history.Add(kStart + 20'000, {{{"internet", "web"}, 10}});
+  history.Add(kStart + kStep, {{{"internet", "web"}, 30'000}, {{"internet", "gone"}, 3'000}});
+  history.Add(kStart + 2 * kStep, {{{"internet", "web"}, 10}});
   const TrafficCourse course = history.Of("internet", 8);
   ASSERT_THAT(course.lines, SizeIs(2));
   EXPECT_THAT(course.lines[0].bits_per_second, ElementsAre(8'000, 0));
@@ -68,18 +69,18 @@ TEST(TrafficHistoryTest, AReadingTooCloseToTheLastIsPassedOver) {
   history.Add(kStart, {{{"internet", "web"}, 0}});
   history.Add(kStart + TrafficHistory::kStepMs - 1, {{{"internet", "web"}, 1'000}});
   EXPECT_THAT(history.Of("internet", 8).times_ms, IsEmpty());
-  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}});
+  history.Add(kStart + kStep, {{{"internet", "web"}, 30'000}});
   EXPECT_THAT(history.Of("internet", 8).lines[0].bits_per_second, ElementsAre(8'000));
 }
 
 TEST(TrafficHistoryTest, AClockSetBackBeginsAnew) {
   TrafficHistory history;
   history.Add(kStart, {});
-  history.Add(kStart + 10'000, {{{"internet", "web"}, 10'000}});
-  history.Add(kStart - 60'000, {{{"internet", "web"}, 20'000}});
+  history.Add(kStart + kStep, {{{"internet", "web"}, 10'000}});
+  history.Add(kStart - 2 * kStep, {{{"internet", "web"}, 20'000}});
   EXPECT_THAT(history.Of("internet", 8).times_ms, IsEmpty());
-  history.Add(kStart - 50'000, {{{"internet", "web"}, 30'000}});
-  EXPECT_THAT(history.Of("internet", 8).times_ms, ElementsAre(kStart - 50'000));
+  history.Add(kStart - kStep, {{{"internet", "web"}, 30'000}});
+  EXPECT_THAT(history.Of("internet", 8).times_ms, ElementsAre(kStart - kStep));
 }
 
 TEST(TrafficHistoryTest, KeepsAnHourAndTheNamesWithMost) {
@@ -89,31 +90,17 @@ TEST(TrafficHistoryTest, KeepsAnHourAndTheNamesWithMost) {
     for (uint64_t name = 1; name <= 100; ++name) {
       totals[{"internet", fmt::format("ns{:03}", name)}] = name * static_cast<uint64_t>(i) * 1000;
     }
-    history.Add(kStart + i * 10'000, totals);
+    history.Add(kStart + i * kStep, totals);
   }
   const TrafficCourse course = history.Of("internet", 3);
-  EXPECT_THAT(course.times_ms, SizeIs(361));
+  EXPECT_THAT(course.times_ms, SizeIs(121));
   EXPECT_EQ(course.times_ms.back() - course.times_ms.front(), TrafficHistory::kKeptMs);
   ASSERT_THAT(course.lines, SizeIs(3));
   EXPECT_EQ(course.lines[0].name, "ns100");
   EXPECT_EQ(course.lines[2].name, "ns098");
-  EXPECT_THAT(course.lines[0].bits_per_second, SizeIs(361));
+  EXPECT_THAT(course.lines[0].bits_per_second, SizeIs(121));
   EXPECT_THAT(history.Of("internet", 1000).lines, SizeIs(TrafficHistory::kMostNames));
 }
 
-TEST(PresentRatesTest, AreOfTenSecondsOrMore) {
-  PresentRates rates;
-  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
-  rates.Add(kStart, {{"node1", 0}});
-  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
-  rates.Add(kStart + 5'000, {{"node1", 5'000}});
-  rates.Add(kStart + 10'000, {{"node1", 10'000}});
-  rates.Add(kStart + 20'000, {{"node1", 110'000}, {"node2", 10}});
-  // From the tenth second on: what was before does not count any more.
-  EXPECT_THAT(rates.BitsPerSecond(), ElementsAre(Pair("node1", 80'000), Pair("node2", 8)));
-  rates.Add(kStart, {{"node1", 0}});
-  EXPECT_THAT(rates.BitsPerSecond(), IsEmpty());
-}
-
 }  // namespace
-}  // namespace spoke::ctl
+}  // namespace spoke::ipam

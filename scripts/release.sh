@@ -140,9 +140,9 @@ make_all() {
   # The mode of its files is not what somebody has told git about archives.
   git -C "$here" -c tar.umask=0022 archive --format=tar --prefix="spoke-$version/" HEAD | gzip -n -9 \
     >"$out/spoke-$version-source.tar.gz"
-  find "$out" -type f -exec chmod 644 {} +
   sums=$(cd "$out" && find . -type f -printf '%P\n' | LC_ALL=C sort | xargs sha256sum)
   printf '%s\n' "$sums" >"$out/SHA256SUMS"
+  find "$out" -type f -exec chmod 644 {} +
 }
 
 main() {

@@ -143,9 +143,7 @@ struct Client::Calls {
                         "happened all the same (--timeout waits longer)",
                         server, absl::FormatDuration(timeout)));
       case grpc::StatusCode::UNIMPLEMENTED:
-        return absl::UnimplementedError(
-            "the server does not know this call: it is older than this spokectl (spokectl version "
-            "shows both); update it");
+        return absl::UnimplementedError(message);  // Explained() says what that means.
       default:
         return rpc::FromGrpc(static_cast<int>(status.error_code()), message);
     }
@@ -213,6 +211,29 @@ struct Client::Calls {
     return ToStatus(status, context);
   }
 
+  // Returns `status`, where it is that nobody there knows the call, with what that means. Every
+  // server that has operators at all knows GetStatus.
+  absl::Status Explained(const absl::Status& status, const Message& request) const {
+    if (!absl::IsUnimplemented(status)) return status;
+    absl::Status known = status;
+    if (request.GetDescriptor() != v1::GetStatusRequest::descriptor()) {
+      v1::GetStatusResponse response;
+      known = Make(
+          "", v1::GetStatusRequest(), response, [] { return absl::OkStatus(); }, Waits::kForAll);
+    }
+    if (known.ok()) {
+      return absl::UnimplementedError(
+          "the server does not know this call: it is older than this spokectl (spokectl version "
+          "shows both); update it");
+    }
+    if (!absl::IsUnimplemented(known)) return known;
+    return absl::UnimplementedError(fmt::format(
+        "{} is no port for operators: what answers there knows none of their calls. Use "
+        "the server's listen.operators, not the port for agents (--server, or spokectl "
+        "context set --at)",
+        server));
+  }
+
   const absl::StatusOr<Target> target;
   std::string server;  // The text for messages: all of them.
   const absl::Duration timeout;
@@ -233,14 +254,16 @@ absl::Status Client::Ask(std::string_view method, const Message& request, Messag
     answered = true;
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(calls_->Make(method, request, response, take, Waits::kForAll));
+  RETURN_IF_ERROR(
+      calls_->Explained(calls_->Make(method, request, response, take, Waits::kForAll), request));
   return answered ? absl::OkStatus() : absl::InternalError("the server answered nothing");
 }
 
 absl::Status Client::Read(std::string_view method, const Message& request, Message& response,
                           const std::function<absl::Status()>& each, bool patient) const {
-  return calls_->Make(method, request, response, each,
-                      patient ? Waits::kForFirst : Waits::kForEach);
+  return calls_->Explained(
+      calls_->Make(method, request, response, each, patient ? Waits::kForFirst : Waits::kForEach),
+      request);
 }
 
 }  // namespace spoke::ctl

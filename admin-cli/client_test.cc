@@ -50,8 +50,8 @@ TEST_F(ClientCallsTest, EveryCallOfTheServiceIsThereWithItsMessages) {
         kGetAddressHistory, kReleaseAddress, kQuarantineAddress, kCreateReservation,
         kListReservations, kDeleteReservation, kApply, kDeleteObjects, kGetObjects, kGetRollout,
         kResumeRollout, kUndoRollout, kListOperatorLog, kEstimateCuts, kExplain, kWhatIf, kGetTop,
-        kGetTraffic, kGetTrafficCourse, kGetBudgets, kListNodes, kListAddresses, kAudit, kVerifyPolicy,
-        kGetReachability, kCheckNodes, kListEvents, kBackup);
+        kGetTraffic, kGetTrafficCourse, kGetBudgets, kListNodes, kListAddresses, kAudit,
+        kVerifyPolicy, kGetReachability, kCheckNodes, kListEvents, kBackup);
   EXPECT_EQ(static_cast<int>(seen_.size()), service_.method_count());
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_join.h"
 #include "admin-cli/help_text.h"
 #include "fmt/core.h"
@@ -174,8 +175,16 @@ absl::Status Check(const CommandPath& path, const Arguments& arguments) {
 
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text) {
   const auto refuse = [&] {
-    return absl::InvalidArgumentError("is not a time such as 90s, 5m, 1h30m or 2d");
+    return absl::InvalidArgumentError("is not a time such as 90s, 500ms, 5m, 1h30m or 2d");
   };
+  // Fractions and milliseconds are as Go writes them.
+  if (text.find('.') != std::string_view::npos || text.ends_with("ms")) {
+    absl::Duration duration;
+    const bool is_one = absl::ascii_isdigit(static_cast<unsigned char>(text.front())) &&
+                        absl::ParseDuration({text.data(), text.size()}, &duration);
+    if (!is_one || duration < absl::Milliseconds(1) || duration > kLongest) return refuse();
+    return duration;
+  }
   absl::Duration total;
   bool units_given = false;
   std::string_view rest = text;
@@ -236,9 +245,10 @@ absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now) {
 }
 
 std::string Nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr size_t kMistakes = 2;
+  // Two mistakes in a word of five letters make another word: pods is not logs.
+  constexpr size_t kShort = 5;
   std::string best;
-  size_t best_distance = kMistakes + 1;
+  size_t best_distance = word.size() <= kShort ? 2 : 3;  // One more than is allowed.
   for (const std::string& candidate : candidates) {
     // Returns Levenshtein's distance, a row at a time.
     std::vector<size_t> row(candidate.size() + 1);
@@ -252,8 +262,7 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& candi
         row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
       }
     }
-    // Two mistakes in a word of three letters is another word.
-    if (row.back() < best_distance && row.back() < std::max(word.size(), size_t{2}) / 2 + 1) {
+    if (row.back() < best_distance && row.back() < std::max(word.size(), size_t{1})) {
       best_distance = row.back();
       best = candidate;
     }

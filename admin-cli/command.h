@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,11 @@ struct Parameter {
 class Arguments {
  public:
   void Set(const std::string& name, std::vector<std::string> values);
+  // Remembers that the words of the command line have it.
+  void SetGiven(const std::string& name) { given_.insert(name); }
+
+  // Returns whether the words have it: neither a variable nor a fallback is its value.
+  bool Given(const std::string& name) const { return given_.contains(name); }
 
   // Returns whether it was given or has a fallback.
   bool Has(const std::string& name) const;
@@ -76,6 +82,7 @@ class Arguments {
 
  private:
   std::map<std::string, std::vector<std::string>> values_;
+  std::set<std::string> given_;
 };
 
 // The exit code, or what went wrong.
@@ -134,8 +141,8 @@ std::string WordsOf(const CommandPath& path);
 // kInvalidArgument, with the parameter, the value, and what it may be.
 absl::Status Check(const CommandPath& path, const Arguments& arguments);
 
-// Reads "90", "90s", "5m", "1h30m", "2d": seconds when there is no unit. Errors: kInvalidArgument
-// (also for zero, negative, endless and more than ten years).
+// Reads "90", "90s", "5m", "1h30m", "2d", "500ms", "0.5s": seconds when there is no unit. Errors:
+// kInvalidArgument (also for zero, negative, endless and more than ten years).
 absl::StatusOr<absl::Duration> ParseDuration(std::string_view text);
 
 // The levels of events and of the lines of a log, those that weigh more later.
@@ -151,7 +158,7 @@ bool IsOfLevel(std::string_view level, std::string_view least);
 absl::StatusOr<absl::Time> ParseTime(std::string_view text, absl::Time now);
 
 // Returns what `word` may have been meant as: the candidate within two typing mistakes, or
-// empty.
+// within one in a word of up to five letters; empty: none.
 std::string Nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace spoke::ctl

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "admin-cli/policy/objects.h"
+#include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/node_api/traffic_classes.h"
 
@@ -105,7 +106,16 @@ bool IsName(Values values) {
          values == Values::kObject || values == Values::kTrafficClass;
 }
 
-std::string Lower(const std::string& text) { return absl::AsciiStrToLower(text); }
+// Returns the name that `value` is most like, whatever their case; empty: it is one of them, or
+// like none.
+std::string NearestOf(const std::string& value, const std::vector<std::string>& names) {
+  if (std::find(names.begin(), names.end(), value) != names.end()) return "";
+  std::vector<std::string> compared;
+  for (const std::string& name : names) compared.push_back(absl::AsciiStrToLower(name));
+  const std::string nearest = Nearest(absl::AsciiStrToLower(value), compared);
+  const auto found = std::find(compared.begin(), compared.end(), nearest);
+  return found == compared.end() ? "" : names[static_cast<size_t>(found - compared.begin())];
+}
 
 }  // namespace
 
@@ -162,16 +172,21 @@ std::string MeantName(const Client& client, const Command& command, const Argume
     const Values meaning = MeaningOf(query);
     if (!IsName(meaning) || arguments.All(parameter.name).empty()) continue;
     const std::vector<std::string> names = NamesOf(client, query);
-    std::vector<std::string> compared;
-    for (const std::string& name : names) compared.push_back(Lower(name));
     for (const std::string& value : arguments.All(parameter.name)) {
+      if (const size_t slash = value.find('/');
+          meaning == Values::kKind && slash != std::string::npos) {
+        const std::string kind = KindOf(value.substr(0, slash));
+        const NameQuery of_kind{.values = Values::kObject, .context = kind, .most = kMostCompared};
+        const std::string object = NearestOf(value.substr(slash + 1), NamesOf(client, of_kind));
+        if (!object.empty()) return fmt::format("{}/{}", kind, object);
+      }
       // A kind may be written in several ways.
       const std::string meant =
           meaning == Values::kKind ? KindOf(value.substr(0, value.find('/'))) : value;
       if (std::find(names.begin(), names.end(), meant) != names.end()) continue;
-      const std::string nearest = Nearest(Lower(value), compared);
-      const auto found = std::find(compared.begin(), compared.end(), nearest);
-      return found == compared.end() ? "" : names[static_cast<size_t>(found - compared.begin())];
+      const std::string nearest = NearestOf(value, names);
+      const bool plural = meaning == Values::kKind && nearest.empty() && value.ends_with('s');
+      return plural ? NearestOf(value.substr(0, value.size() - 1), names) : nearest;
     }
   }
   return "";

@@ -76,14 +76,15 @@ TEST_F(NounTest, PoolDeleteDeletesOnlyWhatIsThere) {
 
 TEST_F(NounTest, NodeListPutsTheMessagesOfTheStreamTogether) {
   const Outcome outcome = Run("node list");
-  EXPECT_THAT(outcome.out, HasSubstr("node1  vm-1  connected  active"));
-  EXPECT_THAT(outcome.out, HasSubstr("node2        away       draining"));
+  EXPECT_THAT(outcome.out, HasSubstr("node1  connected  active"));
+  EXPECT_THAT(outcome.out, HasSubstr("node2  away       draining"));
   EXPECT_THAT(outcome.out, HasSubstr("pool default is exhausted"));
   const nlohmann::json nodes = Json("node list");
   ASSERT_EQ(nodes.size(), 2U);
   EXPECT_EQ(nodes[0]["connected"], true);
   EXPECT_EQ(nodes[0]["last_seen"], "2023-11-14T22:13:20Z");
   EXPECT_THAT(Run("node list -o wide").out, HasSubstr("zone=1"));
+  EXPECT_THAT(Run("node list -o wide").out, HasSubstr("node1  vm-1  connected  active"));
   EXPECT_EQ(Run("node list -o name").out, "node1\nnode2\n");
   EXPECT_EQ(Run("node ls -o name").out, "node1\nnode2\n");
 }
@@ -98,7 +99,7 @@ TEST_F(NounTest, WhatChecksFindIsShownWithItsRemedy) {
     blocking.set_remedy("sysctl -w net.ipv4.ip_forward=1");
     state.nodes["node1"].add_findings()->set_check("mtu");
   });
-  EXPECT_THAT(Run("node list").out, HasSubstr("node1  vm-1  blocked  active"));
+  EXPECT_THAT(Run("node list").out, HasSubstr("node1  blocked  active"));
   EXPECT_THAT(Run("node list -o wide").out, HasSubstr("forwarding,mtu"));
   EXPECT_THAT(Run("node show node1").out,
               HasSubstr("blocking: forwarding: net.ipv4.ip_forward is 0. Remedy: sysctl -w"));
@@ -118,8 +119,15 @@ TEST_F(NounTest, NodesAreSelectedByTheirLabels) {
   EXPECT_EQ(Run("node list --selector zone=1,gpu=h100 -o name").out, "node1\n");
   EXPECT_EQ(Run("node list -l zone=1 -l gpu=h100 -o name").out, "node1\n");
   EXPECT_EQ(Json("node list -l zone=3").size(), 0U);
-  EXPECT_EQ(Run("node list -l zone").code, 2);
-  EXPECT_EQ(Run("node list -l zone=1,gpu").code, 2);
+  EXPECT_EQ(Run("node list -l zone=1,gpu -o name").out, "node1\n");
+  EXPECT_EQ(Run("node list -l zone=1,!gpu -o name").out, "node2\n");
+  EXPECT_EQ(Run("node list -l gpu!=h100 -o name").out, "node2\n");
+  EXPECT_EQ(RunWords({"node", "list", "-o", "name", "-l", "gpu in (a100, h100)"}).out, "node1\n");
+  for (const char* wrong : {"a=b=c", "=1", "zone>1", "zone=1,"}) {
+    const Outcome outcome = Run(std::string("node list -l ") + wrong);
+    EXPECT_EQ(outcome.code, 2) << wrong;
+    EXPECT_THAT(outcome.err, HasSubstr("node list: --selector: \"")) << wrong;
+  }
 }
 
 TEST_F(NounTest, ListsAreSortedByAKeyOfTheirJson) {
@@ -133,6 +141,72 @@ TEST_F(NounTest, ListsAreSortedByAKeyOfTheirJson) {
   EXPECT_EQ(unknown.out, "");
   EXPECT_THAT(unknown.err, HasSubstr("there is no key \"used\", but: name, vm_id"));
   EXPECT_EQ(Run("node list --sort-by in_use:down").code, 2);
+}
+
+TEST_F(NounTest, TitlesOfColumnsAreKeysToo) {
+  EXPECT_EQ(Run("node list --sort-by in-use -o name").out, "node2\nnode1\n");
+  EXPECT_EQ(Run("node list --sort-by IN-USE:desc -o name").out, "node1\nnode2\n");
+  Change([](FakeState& state) { state.nodes["node2"].set_last_seen_unix_ms(1); });
+  EXPECT_EQ(Run("node list -o wide --sort-by seen").code, 0);
+  EXPECT_EQ(Run("node list --sort-by agent:desc -o name").out, "node1\nnode2\n");
+  EXPECT_THAT(Run("node list --sort-by in_us").err, HasSubstr("; did you mean in_use?"));
+}
+
+TEST_F(NounTest, NothingIsPrintedBeforeAWrongKeyToSortBy) {
+  const Outcome outcome = Run("node show node1 --sort-by nonsense");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("there is no key \"nonsense\""));
+}
+
+// Names, ids and texts as long as those of Azure.
+void FillLong(FakeState& state) {
+  const std::string name = "aks-gpupool1-12345678-vmss00000a";
+  v1::NodeInfo& node = state.nodes[name];
+  node = state.nodes["node1"];
+  node.set_name(name);
+  node.set_vm_id("8f2c1c5e-7d0b-4c0a-9a55-1d0f6a5b7c3e");
+  node.set_target(250);
+  node.set_attached(240);
+  node.set_in_use(200);
+  node.set_cloud_eta_unix_ms(1'700'003'000'000);
+  std::string shortage = "has 240 of 250 addresses";
+  while (shortage.size() < 650) shortage += "; pool default: 8 addresses in cooldown, 0 free";
+  node.set_shortage(shortage);
+  v1::AddressInfo& address = state.addresses["10.241.113.207"];
+  address = state.addresses["10.1.0.5"];
+  address.set_address("10.241.113.207");
+  address.set_node(name);
+  address.set_pod_namespace("vision");
+  address.set_pod_name("trainer-7d4b9c5f6-x2x7q");
+  for (const char* what : {"apply", "delete"}) {
+    v1::OperatorRecord& record = *state.operator_log.add_records();
+    record.set_unix_ms(1'700'000'000'000);
+    record.set_who("alice");
+    record.set_from("10.241.0.17");
+    record.set_method("Apply");
+    record.set_policy_after(1'789'034'112'345);
+    record.set_policy_before(1'789'034'112'344);
+    record.set_what(std::string(what) + " " + std::string(300, 'x'));
+  }
+}
+
+TEST_F(NounTest, TablesFitAHundredColumnsAndNothingElseIsCut) {
+  Change(FillLong);
+  for (const char* line : {"node list", "node show aks-gpupool1-12345678-vmss00000a", "ip list",
+                           "policy history", "audit-log"}) {
+    for (const absl::string_view text : absl::StrSplit(Run(line).out, '\n')) {
+      EXPECT_LE(text.size(), 100U) << line << ": " << text;
+    }
+  }
+  EXPECT_THAT(Run("node list").out, HasSubstr("has 240 of...\n"));
+  EXPECT_THAT(Run("node list").out, Not(HasSubstr("8f2c1c5e")));
+  EXPECT_THAT(Run("audit-log").out, HasSubstr("xxx...\n"));
+  for (const char* line : {"node list -o wide", "node list -o json"}) {
+    EXPECT_THAT(Run(line).out, HasSubstr("8f2c1c5e"));
+    EXPECT_THAT(Run(line).out, HasSubstr("in cooldown, 0 free; pool default: 8 addresses"));
+  }
+  EXPECT_THAT(Run("audit-log -o wide").out, HasSubstr(std::string(300, 'x')));
 }
 
 TEST_F(NounTest, NounsAreKnownByTheirPluralsToo) {
@@ -208,8 +282,9 @@ TEST_F(NounTest, OneUnknownNodeDoesNotKeepTheOthersFromDraining) {
 }
 
 TEST_F(NounTest, IpListFiltersOnTheServer) {
-  EXPECT_THAT(Run("ip list").out,
-              HasSubstr("10.1.0.5  in_use     default  node1  ns/pod  c0ffeec0ffee  10m\n"));
+  EXPECT_THAT(Run("ip list").out, HasSubstr("10.1.0.5  in_use     node1  ns/pod  10m\n"));
+  EXPECT_THAT(Run("ip list -o wide").out,
+              HasSubstr("10.1.0.5  in_use     default  node1  ns/pod  c0ffeec0ffee  10m"));
   EXPECT_EQ(Json("ip list --state available").size(), 1U);
   EXPECT_EQ(server_.last_request(), "ListAddresses state: \"available\"");
   EXPECT_EQ(Run("ip list --node node2").err, "spokectl: there are no such addresses\n");
@@ -235,12 +310,45 @@ TEST_F(NounTest, IpListFiltersByPodNamespaceAndTeam) {
   EXPECT_EQ(names("--namespace other"), "");
   EXPECT_EQ(names("--pod other/pod"), "");
   EXPECT_EQ(names("--team vision --namespace third"), "");
-  EXPECT_EQ(Run("ip list --pod nope").err, "spokectl: there are no addresses of such pods\n");
+  EXPECT_EQ(names("-n ns"), "10.1.0.5\n");
+  EXPECT_EQ(Run("ip list --pod ns/pod --node node2").err,
+            "spokectl: there are no addresses of such pods\n");
   EXPECT_EQ(Run("ip list --pod ns/pod --namespace other").code, 2);
   EXPECT_EQ(Run("ip list --team visoin").code, 4);
 }
 
+TEST_F(NounTest, PodsAndNamespacesThatAreNoneAreNamed) {
+  Change([](FakeState& state) {
+    state.addresses["10.1.0.6"].set_pod_namespace("demo");
+    state.addresses["10.1.0.6"].set_pod_name("frontend-7d4b9");
+  });
+  for (const char* wrong : {"ip list --pod bad/a/b", "ip list --pod /x", "ip list --pod x/",
+                            "events --pod a/b/c", "top pods --pod /x"}) {
+    const Outcome outcome = Run(wrong);
+    EXPECT_EQ(outcome.code, 2) << wrong;
+    EXPECT_THAT(outcome.err, HasSubstr("is neither NAME nor NAMESPACE/NAME")) << wrong;
+  }
+  const auto error = [&](const std::string& line) {
+    const Outcome outcome = Run(line);
+    EXPECT_EQ(outcome.code, 4) << line;
+    EXPECT_EQ(outcome.out, "") << line;
+    return outcome.err;
+  };
+  EXPECT_EQ(error("ip list --namespace nope"),
+            "spokectl: no pod of namespace nope has an address\n");
+  EXPECT_THAT(error("ip list -n demmo"), HasSubstr("; did you mean namespace demo?"));
+  EXPECT_THAT(error("ip list --pod demo/frontend"),
+              HasSubstr("no pod demo/frontend has an address; did you mean demo/frontend-7d4b9?"));
+  EXPECT_THAT(error("ip list --pod pox -o json"), HasSubstr("; did you mean pod?"));
+  EXPECT_THAT(error("top pods --namespace nope"), HasSubstr("no pod of namespace nope"));
+  EXPECT_EQ(Run("top nodes --namespace ns").code, 2);
+  EXPECT_EQ(Run("top namespaces --pod ns/pod").code, 2);
+}
+
 TEST_F(NounTest, WhoeverMistypesANameIsToldTheNearest) {
+  Change([](FakeState& state) { state.objects[{"Team", "vision"}] = "kind: Team"; });
+  EXPECT_THAT(Run("get team/visoin").err, HasSubstr("did you mean Team/vision?"));
+  EXPECT_THAT(Run("get team visoin").err, HasSubstr("did you mean vision?"));
   EXPECT_THAT(Run("pool show defualt").err, HasSubstr("did you mean default?"));
   EXPECT_THAT(Run("node show Node2").err, HasSubstr("did you mean node2?"));
   EXPECT_THAT(Run("node show frankfurt").err, Not(HasSubstr("did you mean")));
@@ -315,6 +423,9 @@ TEST_F(NounTest, ReservationsAreMadeListedAndReleased) {
   EXPECT_EQ(made.out, "reservation job holds 8 addresses on each of 2 nodes for 50m\n");
   EXPECT_THAT(Run("reserve list").out, HasSubstr("job   2      8     0      10m  50m\n"));
   EXPECT_EQ(Json("reserve list")[0]["nodes"][1], "node2");
+  EXPECT_EQ(Run("reserve list --node node2 -o name").out, "job\n");
+  EXPECT_EQ(Run("reserve list --node node3").err,
+            "spokectl: there are no reservations for node node3\n");
   EXPECT_EQ(Run("reserve create job --count 4 --addresses-per-node 8").code, 5);
   EXPECT_EQ(Run("reserve release job").out, "reservation job released\n");
   EXPECT_EQ(Run("reserve release job").code, 4);

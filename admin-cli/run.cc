@@ -122,6 +122,7 @@ void Fill(const Bound& bound, const std::function<std::string(const std::string&
           Arguments& arguments) {
   for (const auto& [parameter, option] : bound.options) {
     if (option->count() > 0) {
+      arguments.SetGiven(parameter.name);
       arguments.Set(parameter.name,
                     parameter.value.empty() ? std::vector<std::string>{"true"} : option->results());
       continue;
@@ -223,7 +224,7 @@ int CodeFor(const Command& command, const absl::Status& status) {
 }
 
 // Runs the verb once, and returns its answer: its exit code, or what it failed with. Its output is
-// held back, so that it appears whole.
+// held back, so that it appears whole, and not at all where the words turn out to be wrong.
 absl::StatusOr<int> RunOnce(const Command& command, Session& session, const World& world,
                             std::string_view before) {
   HeldConsole held(world.console);
@@ -232,7 +233,12 @@ absl::StatusOr<int> RunOnce(const Command& command, Session& session, const Worl
   once.format = session.format;
   once.header = session.header;
   once.colours = session.colours;
+  once.marks = session.marks;
   const auto code = command.run(once);
+  if (absl::IsInvalidArgument(code.status())) {
+    PrintError(code.status(), world.console);
+    return code;
+  }
   if (!held.held().empty() || !before.empty()) {
     world.console.Out(std::string(before) + held.held());
   }
@@ -247,32 +253,35 @@ int Watch(const Command& command, Session& session, const World& world) {
   const std::string every = "every " + session.arguments.Text("interval");
   const absl::Duration interval = session.arguments.Duration("interval");
   const bool redraw = world.console.out_is_terminal() && session.is_table();
-  std::string before;
+  ChangeMarks marks;
+  if (redraw) session.marks = &marks;
+  std::string between;
   while (true) {
-    if (redraw) {
+    std::string before = between;
+    if (redraw || (session.is_table() && session.header)) {
       const std::string line =
           fmt::format("{}, {}", TimeOf(absl::ToUnixMillis(session.now())), every);
-      before = fmt::format("{}{}\n\n", kClear, Coloured(line, Tone::kFaint, session.colours));
+      before = fmt::format("{}{}\n\n", redraw ? kClear : between,
+                           Coloured(line, Tone::kFaint, session.colours));
     }
+    marks.Begin();
     const absl::StatusOr<int> answer = RunOnce(command, session, world, before);
     const int code = answer.ok() ? *answer : CodeFor(command, answer.status());
     if (!answer.ok() && code != kExitNoServer) return code;
     if (!world.console.written().ok()) return kExitFailed;
     if (!world.wait(interval)) return code;
-    if (session.format == Format::kYaml) {
-      before = "---\n";
-    } else if (session.is_table()) {
-      before = "\n";
-    }
+    if (session.format == Format::kYaml) between = "---\n";
+    if (session.is_table()) between = "\n";
   }
 }
 
 int RunVerb(const Command& command, Session& session, const World& world) {
-  // The output is held back except for what waits or watches on its own.
   if (command.watchable && session.arguments.Has("watch")) return Watch(command, session, world);
-  const auto code = command.run(session);
+  // Only what shows once is held back: other output may be long, or have no end.
+  const bool held = command.watchable && session.arguments.Has("sort-by");
+  const auto code = held ? RunOnce(command, session, world, "") : command.run(session);
   if (!code.ok()) {
-    PrintError(WithMeantName(code.status(), command, session), world.console);
+    if (!held) PrintError(WithMeantName(code.status(), command, session), world.console);
     return CodeFor(command, code.status());
   }
   if (const absl::Status written = world.console.written(); !written.ok()) {

@@ -26,6 +26,26 @@ absl::Status Session::PrintOne(std::string_view name, const nlohmann::ordered_js
   return absl::OkStatus();
 }
 
+std::string Session::Table(const std::vector<std::string>& titles, std::vector<Row> rows,
+                           const std::vector<std::string>& names) const {
+  if (marks != nullptr) {
+    // Two tables of one answer may have rows of one name.
+    const std::string table = titles.front() + "/";
+    for (size_t i = 0; i < rows.size(); ++i) marks->Mark(table + names.at(i), rows[i]);
+  }
+  return FormatTable(titles, rows, {.colours = colours, .header = header});
+}
+
+std::string Session::Fields(std::vector<std::pair<std::string, Cell>> fields) const {
+  for (auto& [name, cell] : fields) {
+    if (marks == nullptr) break;
+    Row row = {cell};
+    marks->Mark("field/" + name, row);
+    cell = std::move(row.front());
+  }
+  return FormatFields(fields, colours);
+}
+
 std::string Session::AgeOf(int64_t unix_ms) const {
   if (unix_ms == 0) return "";
   return FormatAge(absl::ToUnixSeconds(now()) - unix_ms / 1000);

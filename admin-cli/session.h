@@ -6,12 +6,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "admin-cli/client.h"
 #include "admin-cli/command.h"
+#include "admin-cli/output/change_marks.h"
 #include "admin-cli/output/console.h"
 #include "admin-cli/output/table.h"
 #include "lib/os/clock.h"
@@ -43,6 +45,7 @@ class Session {
   Format format = Format::kTable;
   bool header = true;
   bool colours = false;
+  ChangeMarks* marks = nullptr;  // Where --watch marks what has changed; else nullptr.
 
   void Out(std::string_view text) const { world.console.Out(text); }
   // Prints "spokectl: ..." on standard error, for what is not an error either.
@@ -56,6 +59,12 @@ class Session {
   // Prints one thing in each form: its name, `value`, or for people `text`.
   absl::Status PrintOne(std::string_view name, const nlohmann::ordered_json& value,
                         std::string_view text) const;
+
+  // Returns a table, and one "Name:  value" a line, as FormatTable() and FormatFields() do, with
+  // what has changed since the picture before marked. `names` are those of the rows.
+  std::string Table(const std::vector<std::string>& titles, std::vector<Row> rows,
+                    const std::vector<std::string>& names) const;
+  std::string Fields(std::vector<std::pair<std::string, Cell>> fields) const;
 
   // Returns "5m" since then; empty for 0.
   std::string AgeOf(int64_t unix_ms) const;

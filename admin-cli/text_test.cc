@@ -22,8 +22,29 @@ TEST(ParseDuration, TakesUnitsOrSeconds) {
   EXPECT_EQ(*ParseDuration("5m"), absl::Minutes(5));
   EXPECT_EQ(*ParseDuration("1h30m"), absl::Minutes(90));
   EXPECT_EQ(*ParseDuration("2d"), absl::Hours(48));
-  for (const char* wrong : {"", "0", "0s", "-1s", "5 m", "m", "1h30", "5x", "99999999999999999999",
-                            "9999999d", "inf", "1.5h"}) {
+  EXPECT_EQ(*ParseDuration("100ms"), absl::Milliseconds(100));
+  EXPECT_EQ(*ParseDuration("0.5s"), absl::Milliseconds(500));
+  EXPECT_EQ(*ParseDuration("1.5h"), absl::Minutes(90));
+  for (const char* wrong : {"",
+                            "0",
+                            "0s",
+                            "-1s",
+                            "5 m",
+                            "m",
+                            "1h30",
+                            "5x",
+                            "99999999999999999999",
+                            "9999999d",
+                            "inf",
+                            "0.5",
+                            ".5s",
+                            "-1.5s",
+                            "0ms",
+                            "0.1ms",
+                            "ms",
+                            "1.5x",
+                            "99999999999999999ms",
+                            "5us"}) {
     EXPECT_EQ(ParseDuration(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }
@@ -44,6 +65,11 @@ TEST(Nearest, FindsTypingMistakesAndNothingElse) {
   EXPECT_EQ(Nearest("stauts", words), "status");
   EXPECT_EQ(Nearest("quarantine", words), "");
   EXPECT_EQ(Nearest("xy", words), "");
+  EXPECT_EQ(Nearest("pods", {"logs", "pool", "ports"}), "");
+  EXPECT_EQ(Nearest("nodez", {"node"}), "node");
+  EXPECT_EQ(Nearest("vison", {"vision"}), "vision");
+  EXPECT_EQ(Nearest("visoin", {"vision"}), "vision") << "two mistakes in six letters";
+  EXPECT_EQ(Nearest("x", {"y"}), "");
   EXPECT_EQ(Nearest("", words), "");
 }
 

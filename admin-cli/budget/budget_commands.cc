@@ -236,13 +236,25 @@ BudgetWords ExplainTeam(const Budget& budget, const Team& team) {
 
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const v1::GetBudgetsResponse response, ReadBudgets(session, "", ""));
-  return Done(PrintList(session, BudgetForm(), response.budgets()));
+  const std::string& team = session.arguments.Text("team");
+  if (team.empty()) return Done(PrintList(session, BudgetForm(), response.budgets()));
+  std::vector<Budget> with_team;
+  for (const Budget& budget : response.budgets()) {
+    const auto& teams = budget.teams();
+    if (std::any_of(teams.begin(), teams.end(),
+                    [&](const Team& one) { return one.name() == team; })) {
+      with_team.push_back(budget);
+    }
+  }
+  ListForm<Budget> form = BudgetForm();
+  form.what = fmt::format("bandwidth budgets that name team {}", team);
+  return Done(PrintList(session, std::move(form), with_team));
 }
 
 std::string Seconds(uint32_t seconds) { return absl::FormatDuration(absl::Seconds(seconds)); }
 
-std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
-  return FormatFields(
+std::string TermsText(const Session& session, const v1::BudgetInfo& budget) {
+  return session.Fields(
       {{"Name", {budget.name(), Tone::kBold}},
        {"Destination", {DestinationOf(budget)}},
        {"Direction",
@@ -275,8 +287,7 @@ std::string TermsText(const v1::BudgetInfo& budget, bool colours) {
        {"On loss",
         {fmt::format("held for {}, then halved every {}, down to the floor",
                      Seconds(budget.hold_s()), Seconds(budget.half_life_s()))}},
-       {"State", StateCell(budget)}},
-      colours);
+       {"State", StateCell(budget)}});
 }
 
 absl::StatusOr<int> Show(Session& session) {
@@ -290,7 +301,7 @@ absl::StatusOr<int> Show(Session& session) {
   if (!session.is_table()) {
     return Done(session.PrintValue(ToJson(budget)));
   }
-  session.Out(TermsText(budget, session.colours) + "\n");
+  session.Out(TermsText(session, budget) + "\n");
   return Done(PrintList(session, BudgetTeamForm(budget), budget.teams()));
 }
 
@@ -348,7 +359,10 @@ Command BudgetCommand() {
                 "the server has to hear what nodes hold before it can grant that again. GRANTED is "
                 "what nodes may use at most.",
             .examples = {"spokectl budget list", "spokectl budget list -o wide --watch",
+                         "spokectl budget list --team vision",
                          "spokectl budget list -o json | jq '.[].usage_bits'"},
+            .options =
+                {{.name = "team", .value = "TEAM", .help = "Only budgets that name this team"}},
             .run = List,
             .watchable = true},
            {.name = "show",

@@ -37,8 +37,8 @@ double Fullness(const v1::BudgetInfo& budget) {
 }
 
 absl::Status CheckOptions(const Arguments& arguments) {
-  for (const char* option : {"class", "namespace"}) {
-    if (arguments.Has(option)) {
+  for (const char* option : {"class", "namespace", "pod", "bytes", "over"}) {
+    if (arguments.Given(option)) {
       return absl::InvalidArgumentError(
           fmt::format("top budgets: --{} is about traffic; leave it out", option));
     }
@@ -150,10 +150,11 @@ ListForm<BudgetRow> FormOf(const Session& session) {
                          IsWhole(row) && IsSaturated(*row.budget) ? Tone::kWarning : Tone::kPlain};
                    }}}};
   if (session.arguments.Has("watch")) {
-    form.columns.push_back({"TREND", [](const BudgetRow& row) {
-                              const auto full = static_cast<double>(row.budget->capacity());
-                              return Cell{Sparkline(row.trend, full), Tone::kNote};
-                            }});
+    form.columns.push_back(
+        {"TREND", [](const BudgetRow& row) {
+           const auto full = static_cast<double>(row.budget->capacity());
+           return Cell{Sparkline(row.trend, full), Tone::kNote, Change::kIgnored};
+         }});
   }
   return form;
 }

@@ -29,7 +29,9 @@ absl::Status CheckTeam(const v1::BudgetInfo& budget, const std::string& team) {
 absl::Status NothingFound(const Session& session, const std::string& name,
                           const std::string& team) {
   std::string names;
-  if (const auto all = session.client.Ask(kGetBudgets); all.ok()) {
+  const auto all = session.client.Ask(kGetBudgets);
+  if (absl::IsNotFound(all.status())) return all.status();  // The context is none.
+  if (all.ok()) {
     for (const v1::BudgetInfo& budget : all->budgets()) {
       if (budget.name() == name && !team.empty()) return CheckTeam(budget, team);
       names += (names.empty() ? "" : ", ") + budget.name();

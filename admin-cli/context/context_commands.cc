@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "admin-cli/context/context_file.h"
+#include "admin-cli/context/target.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/session.h"
 #include "admin-cli/verbs.h"
@@ -53,15 +54,10 @@ absl::StatusOr<int> List(Session& session) {
       all));
 }
 
-absl::Status NotThere(const std::string& name) {
-  return absl::NotFoundError(
-      fmt::format("there is no context {}; see: spokectl context list", name));
-}
-
 absl::StatusOr<int> Use(Session& session) {
   const std::string& name = session.arguments.Text("name");
   ASSIGN_OR_RETURN(ContextFile file, ReadContexts(PathOf(session)));
-  if (!file.contexts.contains(name)) return NotThere(name);
+  if (!file.contexts.contains(name)) return NoSuchContext(file, name);
   file.current = name;
   RETURN_IF_ERROR(WriteContexts(PathOf(session), file));
   session.Out(fmt::format("{} is the context now\n", name));
@@ -93,7 +89,7 @@ absl::StatusOr<int> Set(Session& session) {
 absl::StatusOr<int> Delete(Session& session) {
   const std::string& name = session.arguments.Text("name");
   ASSIGN_OR_RETURN(ContextFile file, ReadContexts(PathOf(session)));
-  if (file.contexts.erase(name) == 0) return NotThere(name);
+  if (file.contexts.erase(name) == 0) return NoSuchContext(file, name);
   if (file.current == name) file.current.clear();
   RETURN_IF_ERROR(WriteContexts(PathOf(session), file));
   session.Out(

@@ -59,10 +59,21 @@ TEST_F(ContextTest, OneIsMadeUsedAndForgotten) {
   EXPECT_EQ(Run("context use other").code, 4);
 }
 
+TEST_F(ContextTest, WhoeverMistypesOneIsToldTheNearest) {
+  EXPECT_EQ(Run("context set production --at " + target_).code, 0);
+  for (const char* line : {"pool list --context prodution", "context use prodution",
+                           "context delete prodution", "budget list --context prodution"}) {
+    const Outcome outcome = Run(line);
+    EXPECT_EQ(outcome.code, 4) << line;
+    EXPECT_THAT(outcome.err, HasSubstr("there are production; did you mean production?")) << line;
+  }
+}
+
 TEST_F(ContextTest, WhatIsWrongIsSaidAndNotWritten) {
   const Outcome unknown = Run("pool list --context prod");
-  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.code, 4);
   EXPECT_THAT(unknown.err, HasSubstr("there is no context \"prod\", nor any other"));
+  EXPECT_THAT(Run("budget list --context prod").err, HasSubstr("there is no context"));
   const Outcome without = Run("context set prod --at a:7446");
   EXPECT_EQ(without.code, 2);
   EXPECT_THAT(without.err, HasSubstr("needs ca, certificate and key"));
@@ -73,7 +84,11 @@ TEST_F(ContextTest, WhatIsWrongIsSaidAndNotWritten) {
   EXPECT_THAT(bare.err, HasSubstr("a:7446 is asked with a certificate"));
   EXPECT_THAT(Run("pool list --server nonsense").err, HasSubstr("is no server"));
   WriteFile("config.yaml", "contexts: 7\n");
-  EXPECT_EQ(Run("pool list").code, 2);
+  const Outcome broken = Run("pool list");
+  EXPECT_EQ(broken.code, 2);
+  EXPECT_THAT(broken.err, testing::StartsWith("spokectl: the file of contexts has mistakes:\n"));
+  EXPECT_THAT(broken.err, HasSubstr("config.yaml:1: "));
+  EXPECT_THAT(broken.err, testing::Not(HasSubstr("nothing was changed")));
   EXPECT_EQ(Run("pool list --server " + target_).code, 0) << "it needs no context";
 }
 

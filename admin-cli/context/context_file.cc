@@ -130,8 +130,8 @@ absl::StatusOr<ContextFile> ReadContexts(const std::string& path) {
   RETURN_IF_ERROR(text.status());
   auto contexts = ParseContexts(*text, path);
   if (contexts.ok()) return contexts;
-  return absl::InvalidArgumentError(fmt::format("the file of contexts has mistakes:\n{}",
-                                                base::MessageOf(contexts.status())));
+  return absl::InvalidArgumentError(
+      fmt::format("the file of contexts has mistakes:\n{}", base::MessageOf(contexts.status())));
 }
 
 absl::Status WriteContexts(const std::string& path, const ContextFile& contexts) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_join.h"
-#include "admin-cli/context/context_file.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/time_text.h"
@@ -21,15 +20,7 @@ absl::StatusOr<Context> ChosenContext(const ContextFile& file, std::string name)
   if (const auto found = file.contexts.find(name); found != file.contexts.end()) {
     return found->second;
   }
-  std::vector<std::string> names;
-  for (const auto& [one, context] : file.contexts) names.push_back(one);
-  return absl::InvalidArgumentError(
-      names.empty()
-          ? fmt::format("there is no context \"{}\", nor any other; make one: spokectl login, or "
-                        "spokectl context set",
-                        name)
-          : fmt::format("there is no context \"{}\"; there are {}", name,
-                        absl::StrJoin(names, ", ")));
+  return NoSuchContext(file, name);
 }
 
 std::string Beside(const std::string& path, const std::string& file) {
@@ -39,6 +30,21 @@ std::string Beside(const std::string& path, const std::string& file) {
 std::string Rfc3339(absl::Time time) { return base::ClockText(time); }
 
 }  // namespace
+
+absl::Status NoSuchContext(const ContextFile& file, const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [one, context] : file.contexts) names.push_back(one);
+  if (names.empty()) {
+    return absl::NotFoundError(
+        fmt::format("there is no context \"{}\", nor any other; make one: spokectl login, or "
+                    "spokectl context set",
+                    name));
+  }
+  const std::string nearest = Nearest(name, names);
+  return absl::NotFoundError(
+      fmt::format("there is no context \"{}\"; there are {}{}", name, absl::StrJoin(names, ", "),
+                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+}
 
 absl::Status CheckCertificate(const rpc::TlsFiles& files, absl::Time now) {
   ASSIGN_OR_RETURN(const std::string ca, os::ReadFile(files.ca, kMaxPemBytes));

@@ -13,7 +13,7 @@
 namespace spoke::ctl {
 namespace {
 
-constexpr uint32_t kLines = 8;       // The most namespaces of a plot.
+constexpr uint32_t kLines = 8;     // The most namespaces of a plot.
 constexpr uint32_t kEvents = 100;  // The last events that are shown.
 
 }  // namespace

@@ -63,15 +63,13 @@ Json WaitingJson(const std::vector<v1::NodeInfo>& nodes) {
   std::sort(waiting.begin(), waiting.end(), IsWorse);
   const size_t total = waiting.size();
   waiting.resize(std::min(total, kMostWaiting));
-  return {{"total", total},
-          {"pods", pods},
-          {"nodes", JsonList(waiting, [](const Waiting& one) {
-             return Json{{"node", one.node->name()},
-                         {"pods", one.node->pods_waiting()},
-                         {"why", one.why},
-                         {"lane", one.node->cloud_lane()},
-                         {"eta", one.node->cloud_eta_unix_ms()}};
-           })}};
+  return {{"total", total}, {"pods", pods}, {"nodes", JsonList(waiting, [](const Waiting& one) {
+                                               return Json{{"node", one.node->name()},
+                                                           {"pods", one.node->pods_waiting()},
+                                                           {"why", one.why},
+                                                           {"lane", one.node->cloud_lane()},
+                                                           {"eta", one.node->cloud_eta_unix_ms()}};
+                                             })}};
 }
 
 struct Gate {

@@ -1,9 +1,9 @@
-#include <optional>
-#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "admin-cli/output/views.h"
-#include "admin-cli/policy/objects.h"
+#include "admin-cli/pod/wanted_pods.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 
@@ -16,41 +16,6 @@ const Parameter kAddress = {.name = "address",
                             .values = Values::kAddress,
                             .required = true};
 
-// The pods whose addresses are wanted.
-struct WantedPods {
-  std::optional<std::set<std::string>> namespaces;  // None: of all.
-  std::string name;                                 // Empty: all.
-
-  bool Has(const v1::AddressInfo& address) const {
-    if (namespaces && !namespaces->contains(address.pod_namespace())) return false;
-    return name.empty() || name == address.pod_name();
-  }
-  bool all() const { return !namespaces && name.empty(); }
-};
-
-absl::StatusOr<WantedPods> WantedPodsOf(const Session& session) {
-  const Arguments& arguments = session.arguments;
-  WantedPods wanted{.name = arguments.Text("pod")};
-  std::string of_namespace = arguments.Text("namespace");
-  if (const size_t slash = wanted.name.find('/'); slash != std::string::npos) {
-    const std::string before = wanted.name.substr(0, slash);
-    if (!of_namespace.empty() && of_namespace != before) {
-      return absl::InvalidArgumentError(fmt::format(
-          "ip list: --pod {} and --namespace {} are of two namespaces", wanted.name, of_namespace));
-    }
-    of_namespace = before;
-    wanted.name.erase(0, slash + 1);
-  }
-  if (arguments.Has("team")) {
-    ASSIGN_OR_RETURN(wanted.namespaces, NamespacesOf(session.client, arguments.Text("team")));
-  }
-  if (of_namespace.empty()) return wanted;
-  const bool of_team = !wanted.namespaces || wanted.namespaces->contains(of_namespace);
-  wanted.namespaces.emplace();
-  if (of_team) wanted.namespaces->insert(of_namespace);
-  return wanted;
-}
-
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const WantedPods wanted, WantedPodsOf(session));
   v1::ListAddressesRequest request;
@@ -60,13 +25,17 @@ absl::StatusOr<int> List(Session& session) {
   ListForm<v1::AddressInfo> form = AddressForm(session);
   if (!wanted.all()) form.what = "addresses of such pods";
   ListPrinter<v1::AddressInfo> printer(session, std::move(form));
+  bool found = false;
   RETURN_IF_ERROR(
       session.client.Read(kListAddresses, request, [&](const v1::ListAddressesResponse& batch) {
         for (const v1::AddressInfo& address : batch.addresses()) {
-          if (wanted.all() || wanted.Has(address)) printer.Add(address);
+          if (!wanted.all() && !wanted.Has(address.pod_namespace(), address.pod_name())) continue;
+          printer.Add(address);
+          found = true;
         }
         return absl::OkStatus();
       }));
+  if (!found) RETURN_IF_ERROR(CheckThereAreSuch(session, wanted));
   return Done(printer.Print());
 }
 
@@ -74,7 +43,7 @@ absl::StatusOr<int> List(Session& session) {
 absl::Status PrintAddress(const Session& session, const v1::AddressInfo& address) {
   return session.PrintOne(
       address.address(), ToJson(address),
-      FormatFields(
+      session.Fields(
           {{"Address", {address.address(), Tone::kBold}},
            {"State", {address.state()}},
            {"Since", {address.since_unix_ms() == 0 ? "" : session.AgoOf(address.since_unix_ms())}},
@@ -87,8 +56,7 @@ absl::Status PrintAddress(const Session& session, const v1::AddressInfo& address
            {"IP configuration", {address.ip_configuration()}},
            {"Pod", {PodOf(address.pod_namespace(), address.pod_name())}},
            {"Container", {address.container_id()}},
-           {"Interface", {address.ifname()}}},
-          session.colours));
+           {"Interface", {address.ifname()}}}));
 }
 
 absl::StatusOr<int> Show(Session& session) {
@@ -208,6 +176,15 @@ absl::StatusOr<int> Quarantine(Session& session) {
 }
 
 Command ListCommand() {
+  std::vector<Parameter> options = {
+      {.name = "node", .value = "NODE", .help = "Only those of this node", .values = Values::kNode},
+      {.name = "pool", .value = "POOL", .help = "Only those of this pool", .values = Values::kPool},
+      {.name = "state",
+       .value = "STATE",
+       .help = "Only those in this state",
+       .choices = {"attaching", "available", "in_use", "cooldown", "detaching", "released",
+                   "quarantined", "unusable"}}};
+  for (Parameter& option : PodOptions("those of")) options.push_back(std::move(option));
   return {
       .name = "list",
       .summary = "Addresses that are not free",
@@ -215,28 +192,7 @@ Command ListCommand() {
       .examples = {"spokectl ip list --node node1 --state in_use",
                    "spokectl ip list --pool default -o wide",
                    "spokectl ip list --namespace web -o name", "spokectl ip list --team vision"},
-      .options = {{.name = "node",
-                   .value = "NODE",
-                   .help = "Only those of this node",
-                   .values = Values::kNode},
-                  {.name = "pool",
-                   .value = "POOL",
-                   .help = "Only those of this pool",
-                   .values = Values::kPool},
-                  {.name = "state",
-                   .value = "STATE",
-                   .help = "Only those in this state",
-                   .choices = {"attaching", "available", "in_use", "cooldown", "detaching",
-                               "released", "quarantined", "unusable"}},
-                  {.name = "namespace",
-                   .value = "NAMESPACE",
-                   .help = "Only those of pods of this namespace"},
-                  {.name = "pod",
-                   .value = "POD",
-                   .help = "Only those of pods of this name; NAMESPACE/NAME is one pod"},
-                  {.name = "team",
-                   .value = "TEAM",
-                   .help = "Only those of pods of this team's namespaces"}},
+      .options = std::move(options),
       .run = List,
       .watchable = true};
 }

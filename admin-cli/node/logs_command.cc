@@ -72,8 +72,9 @@ absl::StatusOr<int> Logs(Session& session) {
     if (line.empty() || !since.Has(line) || !IsOfLevel(LevelOf(line), least)) continue;
     if (absl::StrContains(line, wanted)) lines.push_back(std::move(line));
   }
-  if (session.arguments.Has("tail")) {
-    const size_t last = std::min<size_t>(lines.size(), session.arguments.Count("tail"));
+  for (const char* option : {"tail", "limit"}) {
+    if (!session.arguments.Has(option)) continue;
+    const size_t last = std::min<size_t>(lines.size(), session.arguments.Count(option));
     lines.erase(lines.begin(), lines.end() - static_cast<ptrdiff_t>(last));
   }
   if (!session.is_table() && session.format != Format::kName) {
@@ -126,6 +127,10 @@ Command LogsCommand() {
                         {.name = "tail",
                          .value = "N",
                          .help = "Only the last so many of them",
+                         .values = Values::kCount},
+                        {.name = "limit",
+                         .value = "N",
+                         .help = "The same as --tail, as spokectl events has it",
                          .values = Values::kCount}},
             .run = Logs,
             .watchable = false}},

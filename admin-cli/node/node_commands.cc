@@ -1,11 +1,9 @@
-#include <algorithm>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_split.h"
+#include "admin-cli/node/label_selector.h"
 #include "admin-cli/output/views.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
@@ -19,41 +17,32 @@ const Parameter kNode = {.name = "node",
                          .values = Values::kNode,
                          .required = true};
 
-using Labels = std::map<std::string, std::string>;
-
-// Returns the labels that a node must have: of each --selector, and of each part of one between
-// commas. Errors: kInvalidArgument (a part is not KEY=VALUE).
-absl::StatusOr<Labels> SelectedLabels(const Arguments& arguments) {
-  Labels labels;
-  for (const std::string& selector : arguments.All("selector")) {
-    const std::vector<std::string> parts = absl::StrSplit(selector, ',');
-    for (const std::string& part : parts) {
-      const size_t equals = part.find('=');
-      if (equals == 0 || equals == std::string::npos) {
-        return absl::InvalidArgumentError(
-            fmt::format("node list: --selector: \"{}\" is not KEY=VALUE", part));
-      }
-      labels[part.substr(0, equals)] = part.substr(equals + 1);
-    }
+// Returns what --selector wants of labels; of several, each. Errors: kInvalidArgument.
+absl::StatusOr<LabelSelector> SelectorOf(const Arguments& arguments) {
+  LabelSelector all;
+  for (const std::string& text : arguments.All("selector")) {
+    const auto selector = ParseLabelSelector(text);
+    RETURN_IF_ERROR(base::Annotate(selector.status(), "node list: --selector"));
+    all.insert(all.end(), selector->begin(), selector->end());
   }
-  return labels;
+  return all;
 }
 
-bool HasAll(const v1::NodeInfo& node, const Labels& labels) {
-  return std::all_of(labels.begin(), labels.end(), [&](const auto& label) {
-    const auto found = node.labels().find(label.first);
-    return found != node.labels().end() && found->second == label.second;
+bool IsSelected(const v1::NodeInfo& node, const LabelSelector& selector) {
+  return Matches(selector, [&](const std::string& key) {
+    const auto found = node.labels().find(key);
+    return found == node.labels().end() ? nullptr : &found->second;
   });
 }
 
 absl::StatusOr<int> List(Session& session) {
-  ASSIGN_OR_RETURN(const Labels labels, SelectedLabels(session.arguments));
+  ASSIGN_OR_RETURN(const LabelSelector selector, SelectorOf(session.arguments));
   ListForm<v1::NodeInfo> form = NodeForm(session);
-  if (!labels.empty()) form.what = "nodes with such labels";
+  if (!selector.empty()) form.what = "nodes with such labels";
   ListPrinter<v1::NodeInfo> printer(session, std::move(form));
   RETURN_IF_ERROR(session.client.Read(kListNodes, {}, [&](const v1::ListNodesResponse& batch) {
     for (const v1::NodeInfo& node : batch.nodes()) {
-      if (HasAll(node, labels)) printer.Add(node);
+      if (IsSelected(node, selector)) printer.Add(node);
     }
     return absl::OkStatus();
   }));
@@ -87,7 +76,7 @@ std::string MaintenanceOf(const Session& session, const v1::NodeInfo& node) {
 
 std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
-  return FormatFields(
+  return session.Fields(
       {{"Name", {node.name(), Tone::kBold}},
        {"VM", {node.vm_id()}},
        {"Boot", {node.boot_id()}},
@@ -98,7 +87,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
                      session.AgoOf(node.last_seen_unix_ms())),
          node.connected() ? Tone::kGood : Tone::kBad}},
        {"Addresses",
-        {fmt::format("{} wanted, {} attached, {} in use, {} in cooldown, {} attaching, {} "
+        {fmt::format("{} wanted, {} attached, {} in use, {} in cooldown; {} attaching, {} "
                      "detaching, {} reserved",
                      node.target(), node.attached(), node.in_use(), node.cooldown(),
                      node.attaching(), node.detaching(), node.reserved())}},
@@ -119,8 +108,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
        {"Checks", {FindingsOf(node), Tone::kBad}},
        {"NIC", {node.nic_mac()}},
        {"VNet", {node.vnet()}},
-       {"Labels", {LabelsOf(node.labels())}}},
-      session.colours);
+       {"Labels", {LabelsOf(node.labels())}}});
 }
 
 absl::StatusOr<int> Show(Session& session) {
@@ -206,8 +194,9 @@ absl::StatusOr<int> Forget(Session& session) {
   return Done(session.PrintOne(
       request.name(),
       {{"name", request.name()}, {"vm_id", response.vm_id()}, {"addresses", response.addresses()}},
-      fmt::format("node {} (VM {}) is forgotten: {} addresses are free after the cooldown\n",
-                  Printable(request.name()), Printable(response.vm_id()), response.addresses())));
+      fmt::format("node {} (VM {}) is forgotten: {} free after the cooldown\n",
+                  Printable(request.name()), Printable(response.vm_id()),
+                  Counted(response.addresses(), "address is", "addresses are"))));
 }
 
 Command ForgetCommand() {
@@ -259,16 +248,20 @@ Command NodeCommand() {
             .summary = "Nodes with their agents and addresses",
             .description = "AGENT is blocked where the agent's checks find what keeps pods from "
                            "working (CHECKS with -o wide; spokectl node show has the remedies). "
-                           "SYNCED says whether the agent has what the server last sent it; "
-                           "SHORTAGE why the node has fewer addresses than it should.",
+                           "SHORTAGE says why the node has fewer addresses than it should: its "
+                           "beginning, and all of it with -o wide and in spokectl node show. "
+                           "SYNCED (-o wide) says whether the agent has what the server last sent "
+                           "it.",
             .examples =
                 {"spokectl node list", "spokectl node list -o wide --watch",
                  "spokectl node list -l accelerator=h100,zone=2 -o name",
+                 "spokectl node list -l 'zone in (1,2),!spot'",
                  "spokectl node list -o json | jq '.[] | select(.connected | not) | .name'"},
             .options = {{.name = "selector",
-                         .value = "LABELS",
-                         .help = "Only nodes that have these labels: KEY=VALUE,...",
-                         .values = Values::kLabel,
+                         .value = "SELECTOR",
+                         .help = "Only nodes whose labels meet this, as kubectl writes it: "
+                                 "KEY=VALUE, KEY!=VALUE, KEY, !KEY, KEY in (A,B), KEY notin (A,B), "
+                                 "with commas between",
                          .letter = 'l',
                          .repeated = true}},
             .run = List,

@@ -64,7 +64,9 @@ Json ToJsonList(const List& list) {
 std::string Table(const Session& session, const std::vector<std::string>& titles,
                   const std::vector<Row>& rows) {
   if (rows.empty()) return "";
-  return FormatTable(titles, rows, {.colours = session.colours, .header = session.header}) + "\n";
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.push_back(row.front().text);
+  return session.Table(titles, rows, names) + "\n";
 }
 
 std::string More(size_t all) {

@@ -34,6 +34,19 @@ constexpr std::array<Condition, 4> kConditions = {{
      }},
 }};
 
+// Returns how many addresses the node has, and how many are on their way: each that keeps it from
+// being empty.
+std::string AddressesOf(const v1::NodeInfo& node) {
+  std::string text;
+  const auto add = [&](uint64_t count, std::string_view what) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  };
+  add(node.attaching(), "attaching");
+  add(node.attached(), "attached");
+  add(node.detaching(), "detaching");
+  return text.empty() ? "0 attached" : text;
+}
+
 // Returns those of `names` for which the condition does not hold, with what they are instead.
 // Errors: those of the call; kNotFound (there is no such node).
 absl::StatusOr<std::vector<std::string>> Missing(const Session& session, const Condition& condition,
@@ -45,9 +58,9 @@ absl::StatusOr<std::vector<std::string>> Missing(const Session& session, const C
     ASSIGN_OR_RETURN(const v1::GetNodeResponse response, session.client.Ask(kGetNode, request));
     const v1::NodeInfo& node = response.node();
     if (condition.holds(node)) continue;
-    missing.push_back(fmt::format(
-        "{} ({}, {}, {} attached{})", name, node.connected() ? "connected" : "away", node.mode(),
-        node.attached(), node.policy_error().empty() ? "" : ", refuses its policy"));
+    missing.push_back(
+        fmt::format("{} ({}, {}, {}{})", name, node.connected() ? "connected" : "away", node.mode(),
+                    AddressesOf(node), node.policy_error().empty() ? "" : ", refuses its policy"));
   }
   return missing;
 }

@@ -40,6 +40,18 @@ TEST_F(WaitTest, ANodeIsEmptyOnceNothingIsAttachedOrOnItsWay) {
   EXPECT_TRUE(between_.empty());
 }
 
+TEST_F(WaitTest, SaysWhatKeepsANodeFromBeingEmpty) {
+  Change([](FakeState& state) {
+    state.nodes["node1"].set_attached(0);
+    state.nodes["node1"].set_attaching(1);
+    state.nodes["node1"].set_detaching(2);
+  });
+  for (int i = 0; i < 3; ++i) between_.emplace_back([] {});
+  EXPECT_THAT(
+      Run("node wait node1 --for empty --within 1s").err,
+      HasSubstr("not empty within 1s: node1 (connected, active, 1 attaching, 2 detaching)"));
+}
+
 TEST_F(WaitTest, ANodeThatRefusesItsPolicyIsNotSynced) {
   Change([](FakeState& state) { state.nodes["node1"].set_policy_error("line 3"); });
   for (int i = 0; i < 10; ++i) between_.emplace_back([] {});

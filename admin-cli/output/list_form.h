@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "admin-cli/output/sort_order.h"
 #include "admin-cli/output/table.h"
 #include "admin-cli/session.h"
@@ -32,6 +35,9 @@ struct Column {
   const char* title;
   std::function<Cell(const Item&)> cell;
   bool wide = false;  // Whether it is there only with -o wide.
+  Fit fit = Fit::kWhole;
+  // The key of the JSON that --sort-by takes for it; nullptr: that of its title, else the cell.
+  const char* key = nullptr;
 };
 
 template <typename Item>
@@ -49,6 +55,7 @@ class ListPrinter {
  public:
   ListPrinter(const Session& session, ListForm<Item> form)
       : session_(session), form_(std::move(form)) {
+    if (sorts()) order_ = ParseSortOrder(session.arguments.Text("sort-by"));
     if (session.format != Format::kWide) {
       std::erase_if(form_.columns, [](const Column<Item>& column) { return column.wide; });
     }
@@ -59,10 +66,11 @@ class ListPrinter {
     if (sorts() || !(session_.is_table() || session_.format == Format::kName)) {
       value = form_.json(item);
     }
-    if (sorts()) sort_values_.push_back(value);
+    if (sorts()) AddSortValue(item, value);
     if (session_.format == Format::kName) {
       names_.push_back(Printable(form_.name(item)) + "\n");
     } else if (session_.is_table()) {
+      if (session_.marks != nullptr) names_.push_back(form_.name(item));
       Row& row = rows_.emplace_back();
       for (const Column<Item>& column : form_.columns) row.push_back(column.cell(item));
     } else {
@@ -85,20 +93,38 @@ class ListPrinter {
     }
     std::vector<std::string> titles;
     for (const Column<Item>& column : form_.columns) titles.emplace_back(column.title);
-    session_.Out(
-        FormatTable(titles, rows_, {.colours = session_.colours, .header = session_.header}));
+    if (session_.format == Format::kTable) FitLastColumn(titles, form_.columns.back().fit, rows_);
+    session_.Out(session_.Table(titles, std::move(rows_), names_));
     return absl::OkStatus();
   }
 
  private:
   bool sorts() const { return session_.arguments.Has("sort-by"); }
 
-  absl::Status Sort() {
-    ASSIGN_OR_RETURN(const SortOrder order, ParseSortOrder(session_.arguments.Text("sort-by")));
-    for (Json& value : sort_values_) {
-      ASSIGN_OR_RETURN(value, SortValueOf(value, order));
+  void AddSortValue(const Item& item, const Json& value) {
+    if (!order_.ok()) return;
+    auto by_key = SortValueOf(value, *order_);
+    for (const Column<Item>& column : form_.columns) {
+      if (by_key.ok() || !absl::EqualsIgnoreCase(order_->key, column.title)) continue;
+      const auto found = column.key == nullptr ? value.end() : value.find(column.key);
+      by_key = found == value.end() ? Json(column.cell(item).text) : *found;
     }
-    const std::vector<size_t> places = PlacesInOrder(sort_values_, order.descending);
+    if (by_key.ok()) {
+      sort_values_.push_back(*std::move(by_key));
+      return;
+    }
+    std::vector<std::string> keys;
+    for (const auto& [key, ignored] : value.items()) keys.push_back(key);
+    for (const auto& column : form_.columns) keys.push_back(absl::AsciiStrToLower(column.title));
+    const std::string nearest = Nearest(absl::AsciiStrToLower(order_->key), keys);
+    order_ = absl::InvalidArgumentError(
+        fmt::format("{}{}", base::MessageOf(by_key.status()),
+                    nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+  }
+
+  absl::Status Sort() {
+    RETURN_IF_ERROR(order_.status());
+    const std::vector<size_t> places = PlacesInOrder(sort_values_, order_->descending);
     PutInOrder(places, names_);
     PutInOrder(places, rows_);
     PutInOrder(places, values_);
@@ -115,7 +141,9 @@ class ListPrinter {
 
   const Session& session_;
   ListForm<Item> form_;
-  // One of these three has what is printed; the fourth, beside it, by what it is sorted.
+  absl::StatusOr<SortOrder> order_ = SortOrder();
+  // One of the first two has what is printed, or the third, which has the rows' names when --watch
+  // compares them; the fourth, beside it, by what it is sorted.
   std::vector<Row> rows_;
   std::vector<Json> values_;
   std::vector<std::string> names_;

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <numeric>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "fmt/ranges.h"
 
@@ -66,8 +67,11 @@ absl::StatusOr<SortOrder> ParseSortOrder(std::string_view text) {
 }
 
 absl::StatusOr<Json> SortValueOf(const Json& item, const SortOrder& order) {
-  const auto found = item.find(order.key);
-  if (found != item.end()) return *found;
+  std::string as_key = order.key;  // A column is called IN-USE where the key is in_use.
+  for (char& c : as_key) c = c == '-' ? '_' : absl::ascii_tolower(static_cast<unsigned char>(c));
+  for (const std::string& one : {order.key, as_key}) {
+    if (const auto found = item.find(one); found != item.end()) return *found;
+  }
   std::vector<std::string> keys;
   for (const auto& [key, value] : item.items()) keys.push_back(key);
   return absl::InvalidArgumentError(

@@ -23,7 +23,8 @@ struct SortOrder {
 // or another word behind the colon).
 absl::StatusOr<SortOrder> ParseSortOrder(std::string_view text);
 
-// Returns the value of `order.key` in an item. Errors: kInvalidArgument (it has no such key; the
+// Returns the value of `order.key` in an item, also where it is written as the title of a column:
+// IN-USE. Errors: kInvalidArgument (it has no such key; the
 // message lists those that it has).
 absl::StatusOr<nlohmann::ordered_json> SortValueOf(const nlohmann::ordered_json& item,
                                                    const SortOrder& order);

@@ -25,6 +25,7 @@ TEST(SortOrderTest, IsReadAsKubectlWritesItToo) {
 TEST(SortOrderTest, NamesTheKeysThatThereAre) {
   const Json item = {{"name", "node1"}, {"in_use", 3}};
   EXPECT_EQ(SortValueOf(item, {"in_use", false}).value(), 3);
+  EXPECT_EQ(SortValueOf(item, {"IN-USE", false}).value(), 3);
   const auto none = SortValueOf(item, {"used", false});
   EXPECT_EQ(none.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(none.status().message(), HasSubstr("no key \"used\", but: name, in_use"));

@@ -51,6 +51,47 @@ std::string_view EscapeOf(Tone tone) {
   return "";
 }
 
+constexpr size_t kBetweenColumns = 2;
+constexpr size_t kLeastWidth = 12;  // Less of a sentence says nothing.
+constexpr std::string_view kLeftOut = "...";
+
+std::string CutTo(std::string text, size_t width) {
+  if (WidthOf(text) <= width) return text;
+  size_t end = 0;
+  for (size_t columns = kLeftOut.size(); end < text.size(); ++end) {
+    const bool begins = (static_cast<unsigned char>(text[end]) & 0xC0) != 0x80;
+    if (begins && columns++ == width) break;
+  }
+  while (end > 0 && text[end - 1] == ' ') --end;
+  text.resize(end);
+  return text.append(kLeftOut);
+}
+
+std::string FirstClause(std::string text) {
+  const size_t end = text.find(';');
+  if (end == std::string::npos) return text;
+  text.resize(end);
+  return text.append(kLeftOut);
+}
+
+// Returns the lines of a value that stands behind `margin` columns: one if it fits, else as many
+// whole clauses in each as fit.
+std::vector<std::string> ClausesOf(std::string_view text, size_t margin) {
+  constexpr std::string_view kEnd = "; ";
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(kEnd), text.size());
+    const std::string_view clause = text.substr(0, end + 1);
+    if (!lines.back().empty() &&
+        margin + WidthOf(lines.back()) + 1 + WidthOf(clause) > kTableWidth) {
+      lines.emplace_back();
+    }
+    lines.back() += (lines.back().empty() ? "" : " ") + std::string(clause);
+    text.remove_prefix(std::min(end + kEnd.size(), text.size()));
+  }
+  return lines;
+}
+
 std::string Scalar(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -110,6 +151,29 @@ std::string Coloured(std::string_view text, Tone tone, bool colours) {
   return fmt::format("{}{}\x1b[0m", escape, text);
 }
 
+std::string Coloured(const Cell& cell, bool colours) {
+  const std::string text = Coloured(cell.text, cell.tone, colours);
+  if (!colours || cell.change != Change::kMarked || cell.text.empty()) return text;
+  const bool ends = !EscapeOf(cell.tone).empty();
+  return fmt::format("\x1b[7m{}{}", text, ends ? "" : "\x1b[0m");
+}
+
+void FitLastColumn(const std::vector<std::string>& header, Fit fit, std::vector<Row>& rows) {
+  if (fit == Fit::kWhole || header.empty()) return;
+  const size_t last = header.size() - 1;
+  size_t before = 0;
+  for (size_t i = 0; i < last; ++i) {
+    size_t width = WidthOf(header[i]);
+    for (const Row& row : rows) width = std::max(width, WidthOf(Printable(row.at(i).text)));
+    before += width + kBetweenColumns;
+  }
+  const size_t left = kTableWidth - std::min(before, kTableWidth - kLeastWidth);
+  for (Row& row : rows) {
+    std::string& text = row.at(last).text;
+    text = CutTo(fit == Fit::kClause ? FirstClause(Printable(text)) : Printable(text), left);
+  }
+}
+
 std::string FormatTable(const std::vector<std::string>& header, const std::vector<Row>& rows,
                         TableStyle style) {
   std::vector<Row> lines;
@@ -120,7 +184,7 @@ std::string FormatTable(const std::vector<std::string>& header, const std::vecto
   }
   for (const Row& row : rows) {
     Row& line = lines.emplace_back();
-    for (const Cell& cell : row) line.push_back({Printable(cell.text), cell.tone});
+    for (const Cell& cell : row) line.push_back({Printable(cell.text), cell.tone, cell.change});
   }
   std::vector<size_t> widths(header.size());
   for (const Row& line : lines) {
@@ -136,10 +200,10 @@ std::string FormatTable(const std::vector<std::string>& header, const std::vecto
       const std::string& text = line[i].text;
       if (!text.empty()) {
         out.append(blanks, ' ');
-        out += Coloured(text, line[i].tone, style.colours);
+        out += Coloured(line[i], style.colours);
         blanks = 0;
       }
-      blanks += widths[i] - WidthOf(text) + 2;
+      blanks += widths[i] - WidthOf(text) + kBetweenColumns;
     }
     out += '\n';
   }
@@ -154,8 +218,12 @@ std::string FormatFields(const std::vector<std::pair<std::string, Cell>>& fields
   std::string out;
   for (const auto& [name, value] : fields) {
     if (value.text.empty()) continue;
-    out += fmt::format("{:<{}}  {}\n", name + ":", width + 1,
-                       Coloured(Printable(value.text), value.tone, colours));
+    std::string before = fmt::format("{:<{}}  ", name + ":", width + 1);
+    const size_t margin = before.size();
+    for (std::string& line : ClausesOf(Printable(value.text), margin)) {
+      out += before + Coloured(Cell{std::move(line), value.tone, value.change}, colours) + "\n";
+      before = std::string(margin, ' ');
+    }
   }
   return out;
 }
@@ -168,6 +236,10 @@ std::string FormatYaml(const Json& value) {
 
 std::string FormatJson(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
+}
+
+std::string Counted(uint64_t number, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", number, number == 1 ? one : many);
 }
 
 std::string FormatAge(int64_t seconds) { return base::AgeText(absl::Seconds(seconds)); }

@@ -166,34 +166,39 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
       .json = [](const Node& node) { return ToJson(node); },
       .columns =
           {{"NAME", [](const Node& node) { return Cell{node.name()}; }},
-           {"VM", [](const Node& node) { return Cell{node.vm_id()}; }},
+           {"VM", [](const Node& node) { return Cell{node.vm_id()}; }, true, Fit::kWhole, "vm_id"},
            {"AGENT", AgentCell},
            {"MODE", ModeCell},
            {"TARGET", [](const Node& node) { return NumberCell(node.target()); }},
-           {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }},
+           {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }, true},
            {"ATTACHED", [](const Node& node) { return NumberCell(node.attached()); }},
            {"IN-USE", [](const Node& node) { return NumberCell(node.in_use()); }},
-           {"COOLDOWN", [](const Node& node) { return NumberCell(node.cooldown()); }},
+           {"COOLDOWN", [](const Node& node) { return NumberCell(node.cooldown()); }, true},
            {"DETACHING", [](const Node& node) { return NumberCell(node.detaching()); }, true},
            {"RESERVED", [](const Node& node) { return NumberCell(node.reserved()); }, true},
            {"SYNCED",
             [](const Node& node) {
               return node.desired_version() == node.acked_version() ? Cell{"yes"}
                                                                     : Cell{"no", Tone::kWarning};
-            }},
+            },
+            true},
            {"ETA",
-            [&](const Node& node) { return Cell{session.UntilOf(node.cloud_eta_unix_ms())}; }},
+            [&](const Node& node) { return Cell{session.UntilOf(node.cloud_eta_unix_ms())}; },
+            false, Fit::kWhole, "cloud_eta"},
            {"LANE", [](const Node& node) { return Cell{node.cloud_lane()}; }, true},
-           {"POLICY", [](const Node& node) { return NumberCell(node.policy_version()); }, true},
+           {"POLICY", [](const Node& node) { return NumberCell(node.policy_version()); }, true,
+            Fit::kWhole, "policy_version"},
            {"VNET", [](const Node& node) { return Cell{node.vnet()}; }, true},
            {"SEEN", [&](const Node& node) { return Cell{session.AgeOf(node.last_seen_unix_ms())}; },
-            true},
+            true, Fit::kWhole, "last_seen"},
            {"VERSION", [](const Node& node) { return Cell{node.agent_version()}; }, true},
            {"CHECKS", ChecksCell, true},
            {"LABELS", [](const Node& node) { return Cell{LabelsOf(node.labels())}; }, true},
-           {"SHORTAGE", [](const Node& node) {
+           {"SHORTAGE",
+            [](const Node& node) {
               return Cell{node.shortage(), Tone::kWarning};
-            }}}};
+            },
+            false, Fit::kClause}}};
 }
 
 ListForm<v1::AddressInfo> AddressForm(const Session& session) {
@@ -205,14 +210,15 @@ ListForm<v1::AddressInfo> AddressForm(const Session& session) {
       .columns =
           {{"ADDRESS", [](const Address& address) { return Cell{address.address()}; }},
            {"STATE", [](const Address& address) { return StateCell(address.state()); }},
-           {"POOL", [](const Address& address) { return Cell{address.pool()}; }},
+           {"POOL", [](const Address& address) { return Cell{address.pool()}; }, true},
            {"NODE", [](const Address& address) { return Cell{address.node()}; }},
            {"POD",
             [](const Address& address) {
               return Cell{PodOf(address.pod_namespace(), address.pod_name())};
             }},
            {"CONTAINER",
-            [](const Address& address) { return Cell{address.container_id().substr(0, 12)}; }},
+            [](const Address& address) { return Cell{address.container_id().substr(0, 12)}; },
+            true},
            {"SINCE",
             [&](const Address& address) { return Cell{session.AgeOf(address.since_unix_ms())}; }},
            {"BLOCK", [](const Address& address) { return Cell{address.block()}; }, true},

@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/output/views.h"
+#include "admin-cli/pod/wanted_pods.h"
+#include "admin-cli/run.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/admin.pb.h"
@@ -76,11 +79,6 @@ Json ToJson(const v1::AddTrace& add) {
   return value;
 }
 
-// Prints fields of the ADD, then its steps; times in milliseconds after its beginning.
-std::string TextOf(const Session& session, const v1::AddTrace& add);
-
-Json ToJson(const v1::AddTrace& add);
-
 absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
   const std::string& what = arguments.Text("what");
   const std::string& name = arguments.Text("name");
@@ -94,9 +92,7 @@ absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
   } else if (what == "ip") {
     request.set_address(name);
   } else {
-    const size_t slash = name.find('/');
-    if (slash == 0 || slash == std::string::npos || slash + 1 == name.size() ||
-        name.find('/', slash + 1) != std::string::npos) {
+    if (!OnePod(name)) {
       return absl::InvalidArgumentError(
           fmt::format("explain pod: \"{}\" is not NAMESPACE/NAME", name));
     }
@@ -104,6 +100,34 @@ absl::StatusOr<v1::ExplainRequest> RequestOf(const Arguments& arguments) {
     request.set_on_node(arguments.Text("node"));
   }
   return request;
+}
+
+// Returns the details without the advice to name the node of a pod, where it is named.
+std::vector<std::string> DetailsOf(const v1::ExplainRequest& request,
+                                   const v1::ExplainResponse& response) {
+  std::vector<std::string> details(response.details().begin(), response.details().end());
+  if (request.on_node().empty()) return details;
+  const std::string advice = fmt::format(
+      ", and for the steps of its ADD spokectl explain pod {} --node NAME", request.pod());
+  for (std::string& detail : details) {
+    const size_t at = detail.find(advice);
+    if (at != std::string::npos) detail.erase(at, advice.size());
+  }
+  return details;
+}
+
+// Returns the exit code of an explanation. A pod of which no address and no ADD is known is none,
+// unless pods wait for an address on some node; a note says what was probably meant. It is no
+// error, so that --watch goes on until there is such a pod.
+absl::StatusOr<int> EndOfPod(const Session& session, const v1::ExplainRequest& request,
+                             const v1::ExplainResponse& response) {
+  const std::optional<WantedPods> pod = OnePod(request.pod());
+  if (!pod || !response.adds().empty()) return 0;
+  const absl::Status known = CheckThereAreSuch(session, *pod);
+  if (!absl::IsNotFound(known)) return Done(known);
+  session.Note(base::MessageOf(known));
+  ASSIGN_OR_RETURN(const v1::GetStatusResponse status, session.client.Ask(kGetStatus));
+  return status.pods_waiting() == 0 ? kExitNoSuchThing : kExitDone;
 }
 
 absl::StatusOr<int> Explain(Session& session) {
@@ -114,18 +138,20 @@ absl::StatusOr<int> Explain(Session& session) {
     node.set_name(request.on_node());
     RETURN_IF_ERROR(session.client.Ask(kGetNode, node).status());
   }
+  const std::vector<std::string> details = DetailsOf(request, response);
   if (!session.is_table()) {
     Json value = {{"summary", response.summary()},
-                  {"details", JsonList(response.details())},
+                  {"details", JsonList(details)},
                   {"expected", TimeOf(response.eta_unix_ms())}};
     if (!request.pod().empty()) {
       value["adds"] = JsonList(response.adds(), [](const auto& add) { return ToJson(add); });
       value["without_adds"] = JsonList(response.without_adds());
     }
-    return Done(session.PrintValue(value));
+    RETURN_IF_ERROR(session.PrintValue(value));
+    return EndOfPod(session, request, response);
   }
   std::string text = Coloured(Printable(response.summary()), Tone::kBold, session.colours) + "\n";
-  for (const std::string& detail : response.details()) text += "  " + Printable(detail) + "\n";
+  for (const std::string& detail : details) text += "  " + Printable(detail) + "\n";
   if (response.eta_unix_ms() != 0) {
     const int64_t left = response.eta_unix_ms() / 1000 - absl::ToUnixSeconds(session.now());
     text += fmt::format("Expected to be well in {}\n", FormatAge(left));
@@ -135,7 +161,7 @@ absl::StatusOr<int> Explain(Session& session) {
     text += "\nNo steps of an ADD: " + Printable(why) + "\n";
   }
   session.Out(text);
-  return 0;
+  return EndOfPod(session, request, response);
 }
 
 absl::StatusOr<int> WhatIf(Session& session) {
@@ -217,6 +243,9 @@ std::vector<Command> ExplainCommands() {
                     .values = Values::kNode}},
        .run = Explain,
        .group = kGroupLook,
+       .exit_codes =
+           "4 also for a pod of which no address and no ADD is known, while no pod waits for an "
+           "address; what can be said of it is printed all the same. Else as everywhere",
        .watchable = true},
       {.name = "whatif",
        .summary = "Would so many more nodes fit",

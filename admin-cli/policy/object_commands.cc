@@ -60,8 +60,9 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
                            cuts->connections_cut(), cuts->connections(), cuts->nodes_answered(),
                            cuts->nodes()));
   for (const v1::CutConnection& cut : cuts->examples()) {
-    const std::string pod =
-        cut.pod_name().empty() ? "" : fmt::format(" of pod {}/{}", cut.pod_namespace(), cut.pod_name());
+    const std::string pod = cut.pod_name().empty()
+                                ? ""
+                                : fmt::format(" of pod {}/{}", cut.pod_namespace(), cut.pod_name());
     session.Note(fmt::format("  such as {} to {}{} on node {} ({})", cut.address(),
                              cut.far_address(), pod, cut.node(), cut.reason()));
   }

@@ -214,12 +214,12 @@ TEST_F(CommandTest, RolloutStatusSaysWhereItHasStoppedAndHowItGoesOn) {
   const Outcome status = Run("rollout status");
   EXPECT_THAT(status.out, HasSubstr("it has cut 3 of 500 connections\n"));
   EXPECT_THAT(status.out,
-              HasSubstr("stopped on 1 nodes, of whose 90 connections it would cut 40; to go on "
+              HasSubstr("stopped on 1 node, of whose 90 connections it would cut 40; to go on "
                         "there: spokectl rollout resume 4\n"));
   EXPECT_EQ(Json("rollout status")["nodes_held"], 1);
   const Outcome resumed = Run("rollout resume 4");
   EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_THAT(resumed.out, HasSubstr("1 nodes take version 4 now; it ends 40 of their 90"));
+  EXPECT_THAT(resumed.out, HasSubstr("1 node takes version 4 now; it ends 40 of their 90"));
   EXPECT_EQ(Run("rollout resume").code, 2) << "which version is not guessed";
 }
 
@@ -287,8 +287,8 @@ TEST_F(CommandTest, AuditLogSaysWhoHasChangedWhat) {
 TEST_F(CommandTest, PolicyHistorySaysToWhatOneCanGoBack) {
   Change(SetLog);
   const std::string out = Run("policy history").out;
-  EXPECT_THAT(out, HasSubstr("300      2023-11-14T22:13:20Z  alice  Pool/blue changed  200"));
-  EXPECT_THAT(out, HasSubstr("uid 0  Pool/blue changed  not kept"));
+  EXPECT_THAT(out, HasSubstr("300      2023-11-14T22:13:20Z  alice  200       Pool/blue changed"));
+  EXPECT_THAT(out, HasSubstr("uid 0  not kept  Pool/blue changed"));
   EXPECT_EQ(Json("policy history")[0]["can_go_back"], true);
   EXPECT_EQ(Json("policy history")[1]["can_go_back"], false);
   EXPECT_THAT(server_.last_request(), HasSubstr("policy_only: true"));

@@ -49,10 +49,10 @@ std::string CutsOf(const v1::GetRolloutResponse& rollout) {
   }
   if (rollout.nodes_held() > 0) {
     text += fmt::format(
-        "stopped on {} nodes, of whose {} connections it would cut {}; to go on there: spokectl "
-        "rollout resume {}\n",
-        rollout.nodes_held(), rollout.held_connections(), rollout.held_connections_cut(),
-        rollout.version());
+        "stopped on {}, of whose {} connections it would cut {}; to go on there: spokectl rollout "
+        "resume {}\n",
+        Counted(rollout.nodes_held(), "node", "nodes"), rollout.held_connections(),
+        rollout.held_connections_cut(), rollout.version());
   }
   return text;
 }
@@ -84,7 +84,8 @@ absl::Status PrintRollout(const Session& session, const v1::GetRolloutResponse& 
                          return node.policy_error().empty()
                                     ? Cell{"on its way"}
                                     : Cell{"refused: " + node.policy_error(), Tone::kBad};
-                       }}}},
+                       },
+                       false, Fit::kWidth}}},
       rollout.behind());
 }
 
@@ -125,9 +126,9 @@ absl::StatusOr<int> Resume(Session& session) {
                                     {"connections", response.connections()},
                                     {"connections_cut", response.connections_cut()}}));
   }
-  session.Out(fmt::format("{} nodes take version {} now; it ends {} of their {} connections\n",
-                          response.nodes(), request.version(), response.connections_cut(),
-                          response.connections()));
+  session.Out(fmt::format("{} version {} now; it ends {} of their {} connections\n",
+                          Counted(response.nodes(), "node takes", "nodes take"), request.version(),
+                          response.connections_cut(), response.connections()));
   return 0;
 }
 

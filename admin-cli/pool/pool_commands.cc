@@ -35,7 +35,7 @@ absl::StatusOr<int> Show(Session& session) {
   const v1::PoolInfo& pool = response.pools(0);
   return Done(session.PrintOne(
       pool.name(), ToJson(pool),
-      FormatFields(
+      session.Fields(
           {{"Name", {pool.name(), Tone::kBold}},
            {"CIDR", {pool.cidr()}},
            {"VNet", {pool.vnet()}},
@@ -57,8 +57,7 @@ absl::StatusOr<int> Show(Session& session) {
                          pool.detaching(), pool.released())}},
            {"Quarantined",
             {std::to_string(pool.quarantined()),
-             pool.quarantined() == 0 ? Tone::kPlain : Tone::kWarning}}},
-          session.colours)));
+             pool.quarantined() == 0 ? Tone::kPlain : Tone::kWarning}}})));
 }
 
 v1::ApplyRequest OneFile(std::string yaml, bool dry_run) {
@@ -153,6 +152,7 @@ Command CreateCommand() {
                       {.name = "namespace",
                        .value = "NAMESPACE",
                        .help = "Only for pods of this namespace",
+                       .letter = 'n',
                        .repeated = true},
                       kDryRun},
           .run = Create};

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_join.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/verbs.h"
@@ -81,9 +85,9 @@ absl::StatusOr<int> Create(Session& session) {
                    session.client.Ask(kCreateReservation, request));
   return Done(PrintChange(
       session, reservation,
-      fmt::format("{} {} addresses on each of {} nodes{}",
-                  request.dry_run() ? "would hold" : "holds", request.addresses_per_node(),
-                  NodesOf(reservation),
+      fmt::format("{} {} on each of {}{}", request.dry_run() ? "would hold" : "holds",
+                  Counted(request.addresses_per_node(), "address", "addresses"),
+                  Counted(NodesOf(reservation), "node", "nodes"),
                   request.dry_run() ? " (dry run)"
                                     : " for " + session.UntilOf(reservation.expires_unix_ms()))));
 }
@@ -91,7 +95,17 @@ absl::StatusOr<int> Create(Session& session) {
 absl::StatusOr<int> List(Session& session) {
   ASSIGN_OR_RETURN(const v1::ListReservationsResponse response,
                    session.client.Ask(kListReservations));
-  return Done(PrintList(session, ReservationForm(session), response.reservations()));
+  const std::string& node = session.arguments.Text("node");
+  ListForm<v1::ReservationInfo> form = ReservationForm(session);
+  if (!node.empty()) form.what = fmt::format("reservations for node {}", node);
+  ListPrinter<v1::ReservationInfo> printer(session, std::move(form));
+  for (const v1::ReservationInfo& one : response.reservations()) {
+    const auto& nodes = one.nodes();
+    if (node.empty() || std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
+      printer.Add(one);
+    }
+  }
+  return Done(printer.Print());
 }
 
 absl::StatusOr<int> Release(Session& session) {
@@ -157,6 +171,10 @@ Command ReserveCommand() {
                         .description = "READY counts the nodes that hold all that was reserved for "
                                        "them; LEFT is the time until it ends by itself.",
                         .examples = {"spokectl reserve list", "spokectl reserve list --watch"},
+                        .options = {{.name = "node",
+                                     .value = "NODE",
+                                     .help = "Only those that name this node",
+                                     .values = Values::kNode}},
                         .run = List,
                         .watchable = true},
                        {.name = "release",

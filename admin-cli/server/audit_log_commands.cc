@@ -43,7 +43,8 @@ ListForm<Record> LogForm() {
                       {"ROLE", [](const Record& record) { return Cell{record.role()}; }, true},
                       {"FROM", [](const Record& record) { return Cell{record.from()}; }},
                       {"CALL", [](const Record& record) { return Cell{record.method()}; }},
-                      {"WHAT", [](const Record& record) { return Cell{record.what()}; }}}};
+                      {"WHAT", [](const Record& record) { return Cell{record.what()}; }, false,
+                       Fit::kWidth}}};
 }
 
 absl::StatusOr<int> AuditLog(Session& session) {
@@ -75,12 +76,13 @@ absl::StatusOr<int> History(Session& session) {
                        [](const Record& record) { return NumberCell(record.policy_after()); }},
                       {"TIME", [](const Record& record) { return Cell{TimeOf(record.unix_ms())}; }},
                       {"WHO", [](const Record& record) { return Cell{record.who()}; }},
-                      {"WHAT", [](const Record& record) { return Cell{record.what()}; }},
                       {"BEFORE",
                        [&](const Record& record) {
                          return can_go_back(record) ? NumberCell(record.policy_before())
                                                     : Cell{"not kept", Tone::kFaint};
-                       }}}},
+                       }},
+                      {"WHAT", [](const Record& record) { return Cell{record.what()}; }, false,
+                       Fit::kWidth}}},
       response.records()));
 }
 

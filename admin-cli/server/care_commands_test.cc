@@ -91,6 +91,7 @@ TEST_F(CommandTest, AuditShowsItsProgressOnATerminalOnly) {
 }
 
 TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
+  Change(FillCluster);
   Change([](FakeState& state) {
     state.explain.set_summary("ns/pod waits for an address");
     state.explain.add_details("pool default: 0 free");
@@ -99,7 +100,9 @@ TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
   EXPECT_EQ(Run("explain pod ns/pod").out,
             "ns/pod waits for an address\n  pool default: 0 free\n"
             "Expected to be well in 30s\n");
-  EXPECT_THAT(server_.last_request(), HasSubstr("pod: \"ns/pod\""));
+  Change([](FakeState& state) {
+    EXPECT_THAT(state.requests, testing::Contains("Explain pod: \"ns/pod\""));
+  });
   EXPECT_EQ(Json("explain node node1")["details"][0], "pool default: 0 free");
   EXPECT_THAT(server_.last_request(), HasSubstr("node: \"node1\""));
   EXPECT_EQ(Run("explain ip 10.1.0.5").code, 0);
@@ -108,6 +111,33 @@ TEST_F(CommandTest, ExplainAsksForOneThingAndSaysWhenItWillBeWell) {
                             "explain pod /b", "explain house node1"}) {
     EXPECT_EQ(Run(wrong).code, 2) << wrong;
   }
+}
+
+TEST_F(CommandTest, ExplainPodSaysWhenThereIsNoSuchPod) {
+  Change(FillCluster);
+  Change([](FakeState& state) {
+    state.explain.set_summary("no address is assigned to pod ns/pdo");
+    state.explain.add_details(
+        "the node the pod is scheduled to decides: spokectl explain node NAME, and for the steps "
+        "of "
+        "its ADD spokectl explain pod ns/pdo --node NAME; an agent that is away reports later");
+  });
+  const Outcome outcome = Run("explain pod ns/pdo");
+  EXPECT_EQ(outcome.code, 4);
+  EXPECT_THAT(outcome.out, HasSubstr("no address is assigned to pod ns/pdo\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("explain pod ns/pdo --node NAME"));
+  EXPECT_EQ(outcome.err, "spokectl: no pod ns/pdo has an address\n");
+  EXPECT_EQ(Run("explain pod ns/podd").err,
+            "spokectl: no pod ns/podd has an address; did you mean ns/pod?\n");
+  EXPECT_EQ(Run("explain pod nss/pod -o json").code, 4);
+  EXPECT_EQ(Run("explain pod ns/pod").code, 0);
+  const std::string on_node = Run("explain pod ns/pdo --node node1").out;
+  EXPECT_THAT(on_node, HasSubstr("spokectl explain node NAME; an agent"));
+  EXPECT_THAT(on_node, Not(HasSubstr("--node NAME")));
+  Change([](FakeState& state) { state.status.set_pods_waiting(1); });
+  const Outcome waits = Run("explain pod ns/podd");
+  EXPECT_EQ(waits.code, 0) << "it may be the one that waits";
+  EXPECT_THAT(waits.err, HasSubstr("did you mean ns/pod?"));
 }
 
 void AddTraceTo(v1::ExplainResponse& explain, int64_t now_ms) {
@@ -228,6 +258,26 @@ TEST_F(CommandTest, EventsAreLinesOrAList) {
   Change([](FakeState& state) { state.events.clear(); });
   EXPECT_EQ(Run("events").err, "spokectl: there are no events\n");
   EXPECT_EQ(Run("events -o name").code, 2);
+}
+
+TEST_F(CommandTest, EventsAreThoseOfPods) {
+  Change(AddEvents);
+  Change([](FakeState& state) {
+    for (const char* pod : {"ns/a", "ns/b", "other/a"}) {
+      v1::EventInfo& event = state.events.emplace_back();
+      event.set_event("join_refused");
+      (*event.mutable_fields())["pod"] = pod;
+    }
+    (*state.events.emplace_back().mutable_fields())["namespace"] = "ns";
+    state.objects[{"Team", "vision"}] = "kind: Team";
+    state.specs[{"Team", "vision"}] = R"({"namespaces": ["ns"]})";
+  });
+  EXPECT_EQ(Json("events --pod ns/a").size(), 1U);
+  EXPECT_EQ(Json("events --pod a").size(), 2U);
+  EXPECT_EQ(Json("events -n ns").size(), 3U);
+  EXPECT_EQ(Json("events --team vision").size(), 3U);
+  EXPECT_EQ(Json("events --namespace other --tail 5").size(), 1U);
+  EXPECT_EQ(Json("events --tail 2").size(), 2U);
 }
 
 TEST_F(CommandTest, EventsAreThoseOfATimeAndALevel) {
@@ -435,7 +485,8 @@ TEST_F(CommandTest, WhatABundleCannotHaveIsRecordedInIt) {
 TEST_F(CommandTest, ABundleIsMadeEvenWithoutAServer) {
   const std::string path = dir_.File("bundle.tar.gz");
   const Outcome outcome = Run("support-bundle " + path + " --server unix:/nonexistent");
-  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_EQ(Run("support-bundle - --server unix:/nonexistent").code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("13 of 13 parts could not be had"));
   EXPECT_THAT(Tar("xOzf " + path + " spoke-support/errors.txt"), HasSubstr("no server answers"));
 }

@@ -1,8 +1,11 @@
 #include <deque>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "admin-cli/output/list_form.h"
+#include "admin-cli/pod/wanted_pods.h"
 #include "admin-cli/verbs.h"
 #include "lib/base/status.h"
 
@@ -30,25 +33,49 @@ Tone ToneOf(const std::string& level) {
 constexpr uint32_t kAllKept = UINT32_MAX;
 constexpr uint32_t kLastFew = 100;
 
+std::string FieldOf(const v1::EventInfo& event, const std::string& key) {
+  const auto found = event.fields().find(key);
+  return found == event.fields().end() ? "" : found->second;
+}
+
+// Returns whether an event is about one of the pods, or their namespace: it says which in `pod`,
+// which may be NAMESPACE/NAME, and in `namespace`.
+bool IsAbout(const v1::EventInfo& event, const WantedPods& pods) {
+  std::string of_namespace = FieldOf(event, "namespace");
+  std::string name = FieldOf(event, "pod");
+  if (const size_t slash = name.find('/'); slash != std::string::npos) {
+    of_namespace = name.substr(0, slash);
+    name.erase(0, slash + 1);
+  }
+  return !(of_namespace.empty() && name.empty()) && pods.Has(of_namespace, name);
+}
+
 // Which of the events that the server sends are wanted.
 struct WantedEvents {
+  WantedPods pods;
   absl::Time since = absl::InfinitePast();
   std::string level;  // That and those above.
   uint32_t last = kLastFew;
 
-  bool all() const { return level == kLevels.front() && since == absl::InfinitePast(); }
+  bool all() const {
+    return level == kLevels.front() && since == absl::InfinitePast() && pods.all();
+  }
   bool Has(const v1::EventInfo& event) const {
+    if (!pods.all() && !IsAbout(event, pods)) return false;
     return absl::FromUnixMillis(event.unix_ms()) >= since && IsOfLevel(event.level(), level);
   }
 };
 
 absl::StatusOr<WantedEvents> WantedOf(const Session& session) {
   WantedEvents wanted{.level = session.arguments.Text("level")};
+  ASSIGN_OR_RETURN(wanted.pods, WantedPodsOf(session));
   if (session.arguments.Has("since")) {
     ASSIGN_OR_RETURN(wanted.since, ParseTime(session.arguments.Text("since"), session.now()));
     wanted.last = kAllKept;
   }
-  if (session.arguments.Has("limit")) wanted.last = session.arguments.Count("limit");
+  for (const char* option : {"limit", "tail"}) {
+    if (session.arguments.Has(option)) wanted.last = session.arguments.Count(option);
+  }
   return wanted;
 }
 
@@ -134,31 +161,38 @@ absl::StatusOr<int> Events(Session& session) {
 }  // namespace
 
 Command EventsCommand() {
-  return {
-      .name = "events",
-      .summary = "What has happened lately",
-      .description =
-          "The last events of the server's log that it keeps in memory, oldest first, "
-          "and with --follow those to come. With --follow -o json, one object a line.",
-      .examples = {"spokectl events", "spokectl events --follow --node node1",
-                   "spokectl events --since 15m --level warning",
-                   "spokectl events --limit 1000 -o json | jq '.[].event'"},
-      .options = {{.name = "follow", .help = "Go on with those to come", .letter = 'f'},
-                  {.name = "node",
-                   .value = "NODE",
-                   .help = "Only those about this node",
-                   .values = Values::kNode},
-                  LevelOption(),
-                  {.name = "since",
-                   .value = "TIME",
-                   .help = "Only since then: 2024-05-01T12:00:00Z, or how long ago, such as 15m",
-                   .values = Values::kTime},
-                  {.name = "limit",
-                   .value = "N",
-                   .help = "How many of the last; 100, with --since all, unless said",
-                   .values = Values::kCount}},
-      .run = Events,
-      .group = kGroupLook};
+  std::vector<Parameter> options = {
+      {.name = "follow", .help = "Go on with those to come", .letter = 'f'},
+      {.name = "node",
+       .value = "NODE",
+       .help = "Only those about this node",
+       .values = Values::kNode},
+      LevelOption(),
+      {.name = "since",
+       .value = "TIME",
+       .help = "Only since then: 2024-05-01T12:00:00Z, or how long ago, such as 15m",
+       .values = Values::kTime},
+      {.name = "limit",
+       .value = "N",
+       .help = "How many of the last; 100, with --since all, unless said",
+       .values = Values::kCount},
+      {.name = "tail",
+       .value = "N",
+       .help = "The same as --limit, as spokectl logs has it",
+       .values = Values::kCount}};
+  for (Parameter& option : PodOptions("those that name")) options.push_back(std::move(option));
+  return {.name = "events",
+          .summary = "What has happened lately",
+          .description =
+              "The last events of the server's log that it keeps in memory, oldest first, "
+              "and with --follow those to come. With --follow -o json, one object a line. Most are "
+              "about nodes; those about pods say so in their fields.",
+          .examples = {"spokectl events", "spokectl events --follow --node node1",
+                       "spokectl events --since 15m --level warning",
+                       "spokectl events --limit 1000 -o json | jq '.[].event'"},
+          .options = std::move(options),
+          .run = Events,
+          .group = kGroupLook};
 }
 
 }  // namespace spoke::ctl

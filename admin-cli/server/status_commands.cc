@@ -38,6 +38,8 @@ Json ToJson(const v1::GetStatusResponse& status) {
           {"addresses_cooldown", status.addresses_cooldown()},
           {"addresses_detaching", status.addresses_detaching()},
           {"addresses_quarantined", status.addresses_quarantined()},
+          {"pods_waiting", status.pods_waiting()},
+          {"nodes_waiting", status.nodes_waiting()},
           {"reservations", status.reservations()},
           {"policy_version", status.policy_version()},
           {"releases_frozen", status.releases_frozen()},
@@ -97,6 +99,13 @@ void AddAddresses(const v1::GetStatusResponse& status,
   fields.push_back({"On the way", {OnTheWayText(counts)}});
 }
 
+Cell WaitingCell(const v1::GetStatusResponse& status) {
+  if (status.pods_waiting() == 0) return {"no pods"};
+  return {fmt::format("{} pods on {} nodes; see: spokectl node list", status.pods_waiting(),
+                      status.nodes_waiting()),
+          Tone::kWarning};
+}
+
 Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
   if (status.last_audit_unix_ms() == 0) return {"none has run yet"};
   const std::string ago = session.AgeOf(status.last_audit_unix_ms());
@@ -123,6 +132,7 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
                                    status.addresses_quarantined() == 1 ? "address" : "addresses"),
                        Tone::kWarning}});
   }
+  fields.push_back({"Waiting", WaitingCell(status)});
   if (status.reservations() > 0) {
     fields.push_back({"Reservations", {std::to_string(status.reservations())}});
   }
@@ -135,7 +145,7 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
                        Tone::kBad}});
   }
   if (status.problems().empty()) fields.push_back({"Problems", {"none", Tone::kGood}});
-  std::string text = FormatFields(fields, session.colours);
+  std::string text = session.Fields(std::move(fields));
   if (!status.problems().empty()) text += "Problems:\n";
   for (const std::string& problem : status.problems()) {
     text += "  " + Coloured(Printable(problem), Tone::kBad, session.colours) + "\n";
@@ -179,13 +189,35 @@ struct TopMemory {
   RateHistory budgets;
 };
 
-absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
-  const std::string& what = session.arguments.Text("what");
-  if (session.arguments.Has("team") && what != "namespaces" && what != "pods") {
+// An option of traffic would be without effect without WHAT, and one of pods where rows are not of
+// some.
+absl::Status CheckTopOptions(const Arguments& arguments) {
+  const std::string& what = arguments.Text("what");
+  if (arguments.Has("pod") && !what.empty() && what != "pods") {
     return absl::InvalidArgumentError(
-        fmt::format("--team is for pods and namespaces: spokectl top namespaces --team {}",
-                    session.arguments.Text("team")));
+        fmt::format("--pod is for pods: spokectl top pods --pod {}", arguments.Text("pod")));
   }
+  for (const char* option : {"team", "namespace"}) {
+    if (!arguments.Has(option) || what.empty() || what == "namespaces" || what == "pods") continue;
+    return absl::InvalidArgumentError(
+        fmt::format("--{0} is for pods and namespaces: spokectl top namespaces --{0} {1}", option,
+                    arguments.Text(option)));
+  }
+  if (!what.empty()) return absl::OkStatus();
+  for (const char* option : {"class", "namespace", "pod", "team", "sort", "bytes", "over"}) {
+    if (!arguments.Given(option)) continue;
+    const bool of_pods = std::string_view(option) == "pod";
+    const std::string value = arguments.Text(option) == "true" ? "" : " " + arguments.Text(option);
+    return absl::InvalidArgumentError(
+        fmt::format("top: --{0} is about traffic; say whose, such as: spokectl top {1} --{0}{2}",
+                    option, of_pods ? "pods" : "namespaces", value));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Top(Session& session, TopMemory& memory) {
+  RETURN_IF_ERROR(CheckTopOptions(session.arguments));
+  const std::string& what = session.arguments.Text("what");
   if (what == "budgets") return BudgetTop(session, memory.budgets);
   if (session.arguments.Has("what")) return TrafficTop(session, memory.rates);
   v1::GetTopRequest request;
@@ -299,7 +331,13 @@ std::vector<Command> StatusCommands() {
                     .help = "Traffic of one class: internet, cluster, hub, group:NAME; external "
                             "is all that leaves the cluster's networks",
                     .values = Values::kTrafficClass},
-                   {.name = "namespace", .value = "NAMESPACE", .help = "Pods of one namespace"},
+                   {.name = "namespace",
+                    .value = "NAMESPACE",
+                    .help = "Pods of one namespace",
+                    .letter = 'n'},
+                   {.name = "pod",
+                    .value = "POD",
+                    .help = "Of pods, those of this name; NAMESPACE/NAME is one pod"},
                    {.name = "team", .value = "TEAM", .help = "Namespaces, or pods, of one team"},
                    {.name = "sort",
                     .value = "BY",

@@ -179,11 +179,33 @@ TEST_F(CommandTest, AStreamThatFallsSilentIsCode3AfterTheTimeout) {
   EXPECT_THAT(outcome.err, HasSubstr("said nothing for 1s"));
 }
 
+TEST_F(CommandTest, TimesMayBePartsOfASecond) {
+  Change([](FakeState& state) { state.silent_method = "GetStatus"; });
+  EXPECT_THAT(Run("status --timeout 100ms").err, HasSubstr("did not answer within 100ms"));
+  EXPECT_EQ(Run("status --timeout 0.1s").code, 3);
+}
+
 TEST_F(CommandTest, AnOlderServerIsNamedAsSuch) {
   Refuse("GetTop", absl::UnimplementedError(""));
   const Outcome outcome = Run("top");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("older than this spokectl"));
+}
+
+TEST_F(CommandTest, APortThatIsNotForOperatorsIsNamedAsSuch) {
+  Refuse("GetStatus", absl::UnimplementedError(""));
+  Refuse("GetTop", absl::UnimplementedError(""));
+  Refuse("ListNodes", absl::UnimplementedError(""));
+  for (const char* line : {"top", "node list", "version"}) {
+    const Outcome outcome = Run(line);
+    EXPECT_EQ(outcome.code, 1) << line;
+    EXPECT_THAT(outcome.err, HasSubstr("is no port for operators")) << line;
+    EXPECT_THAT(outcome.err, HasSubstr("listen.operators")) << line;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("older"))) << line;
+  }
+  EXPECT_EQ(Run("status").code, 2);
+  Refuse("GetStatus", absl::UnavailableError("the server stops"));
+  EXPECT_EQ(Run("top").code, 5) << "nobody knows what it is";
 }
 
 TEST(ExitCode, EachRefusalHasItsCode) {
@@ -214,10 +236,40 @@ TEST_F(CommandTest, WatchRedrawsOnATerminalAndAppendsElsewhere) {
   between_ = {change};
   const Outcome appended = Run("status --watch --interval 1s");
   EXPECT_EQ(appended.code, 0);
-  EXPECT_THAT(appended.out, HasSubstr("Problems:    none\n\nServer:"));
+  EXPECT_THAT(appended.out, testing::StartsWith("2023-11-14T22:23:20Z, every 1s\n\nServer:"));
+  EXPECT_THAT(appended.out,
+              HasSubstr("Problems:    none\n\n2023-11-14T22:23:21Z, every 1s\n\nServer:"));
   EXPECT_THAT(appended.out, HasSubstr("99 known"));
   terminal_ = true;
   EXPECT_THAT(Run("status --watch").out, HasSubstr("\x1b[H\x1b[2J"));
+}
+
+TEST_F(CommandTest, WatchWithoutHeadersOrInJsonHasNoLineWithTheTime) {
+  Change(FillCluster);
+  EXPECT_THAT(Run("node list --watch --no-headers").out, testing::StartsWith("node1"));
+  EXPECT_THAT(Run("node list --watch -o json").out, testing::StartsWith("["));
+  EXPECT_THAT(Run("node list --watch -o name").out, testing::StartsWith("node1\n"));
+}
+
+TEST_F(CommandTest, WatchMarksWhatHasChangedOnATerminal) {
+  Change(FillCluster);
+  const auto use = [&] { Change([](FakeState& state) { state.nodes["node1"].set_in_use(7); }); };
+  between_ = {use, [] {}};
+  terminal_ = true;
+  const std::string out = Run("node list --watch").out;
+  const std::vector<std::string> pictures = absl::StrSplit(out, "\x1b[H");
+  ASSERT_EQ(pictures.size(), 4U);
+  EXPECT_THAT(pictures[1], Not(HasSubstr("\x1b[7m"))) << "the first has nothing to differ from";
+  EXPECT_THAT(pictures[2], HasSubstr("\x1b[7m7\x1b[0m"));
+  EXPECT_EQ(pictures[2].find("\x1b[7m"), pictures[2].rfind("\x1b[7m")) << "nothing else";
+  EXPECT_THAT(pictures[3], Not(HasSubstr("\x1b[7m"))) << "it is as it was by now";
+  between_ = {[&] { Change([](FakeState& state) { state.status.set_nodes(99); }); }};
+  EXPECT_THAT(Run("status --watch").out, HasSubstr("\x1b[7m\x1b[33m99 known"));
+  between_ = {use};
+  EXPECT_THAT(Run("node list --watch --color never").out, Not(HasSubstr("\x1b[7m")));
+  terminal_ = false;
+  between_ = {use};
+  EXPECT_THAT(Run("node list --watch --color always").out, Not(HasSubstr("\x1b[7m")));
 }
 
 TEST_F(CommandTest, WatchOutlivesAServerThatIsAwayForAWhile) {

@@ -95,6 +95,7 @@ absl::StatusOr<int> Bundle(Session& session) {
   std::string errors;
   std::vector<ArchiveFile> files;
   size_t failed = 0;
+  int first_code = 0;
   {
     Progress progress(session.world.console, "support-bundle");
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -116,7 +117,7 @@ absl::StatusOr<int> Bundle(Session& session) {
       for (const std::string& word : parts[i].words) read_me += " " + word;
       read_me += fmt::format("   (code {})\n", code);
       if (code != 0 && code != parts[i].other_success) {
-        ++failed;
+        if (++failed == 1) first_code = code;
         errors += fmt::format("{} (code {}): {}\n", parts[i].file, code, recorded.err);
       }
     }
@@ -147,7 +148,7 @@ absl::StatusOr<int> Bundle(Session& session) {
                                         {"parts", parts.size()},
                                         {"parts_failed", failed}}));
   }
-  return 0;
+  return failed == parts.size() ? first_code : 0;  // Such as 3: no server answers.
 }
 
 }  // namespace
@@ -175,7 +176,10 @@ Command SupportBundleCommand() {
                        .values = Values::kNode,
                        .repeated = true}},
           .run = Bundle,
-          .group = kGroupCare};
+          .group = kGroupCare,
+          .exit_codes =
+              "0 also where some parts could not be had; where none could, that of the first, "
+              "such as 3 where no server answers"};
 }
 
 }  // namespace spoke::ctl

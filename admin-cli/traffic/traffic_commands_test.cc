@@ -111,6 +111,19 @@ TEST_F(TrafficTest, TopOfAllThatLeavesTheClusterSaysSo) {
   EXPECT_THAT(unknown.err, HasSubstr("did you mean internet?"));
 }
 
+TEST_F(TrafficTest, OptionsOfTrafficNeedWhose) {
+  for (const char* options : {"--class bogus", "--bytes", "--over 5s", "--namespace vision",
+                              "-n vision", "--team vision", "--pod vision/a", "--sort in"}) {
+    const Outcome outcome = Run(std::string("top ") + options);
+    EXPECT_EQ(outcome.code, 2) << options;
+    EXPECT_EQ(outcome.out, "") << options;
+    EXPECT_THAT(outcome.err, HasSubstr("is about traffic; say whose, such as: spokectl top "))
+        << options;
+  }
+  EXPECT_EQ(Run("top budgets --bytes").code, 2);
+  EXPECT_EQ(Run("top --limit 5").code, 0);
+}
+
 TEST_F(TrafficTest, TopOfNothingIsANote) {
   const Outcome outcome = Run("top teams");
   EXPECT_EQ(outcome.code, 0);

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "admin-cli/output/list_form.h"
-#include "admin-cli/policy/objects.h"
+#include "admin-cli/pod/wanted_pods.h"
 #include "lib/base/status.h"
 #include "lib/node_api/traffic_classes.h"
 #include "lib/units/text.h"
@@ -77,22 +76,21 @@ std::pair<double, double> WeightOf(const TopRow& row, const std::string& sort) {
   return {rate.sent + rate.received, sent + received};
 }
 
-// The namespaces whose rows are wanted; nullopt: all.
-using Namespaces = std::optional<std::set<std::string>>;
-
-absl::StatusOr<Namespaces> NamespacesWanted(const Session& session) {
-  if (!session.arguments.Has("team")) return Namespaces();
-  ASSIGN_OR_RETURN(std::set<std::string> namespaces,
-                   NamespacesOf(session.client, session.arguments.Text("team")));
-  return Namespaces(std::move(namespaces));
+// Returns whether a row is of pods that are wanted. A pod is NAMESPACE/NAME.
+bool IsWanted(const std::string& row, const WantedPods& wanted) {
+  const size_t slash = row.find('/');
+  return wanted.Has(row.substr(0, slash), slash == std::string::npos ? "" : row.substr(slash + 1));
 }
 
 std::vector<TopRow> RowsOf(const Session& session, const Answer& answer, const TrafficRates& rates,
-                           const Namespaces& wanted) {
+                           const WantedPods& wanted) {
+  // The server itself leaves out pods of other namespaces.
+  const Arguments& arguments = session.arguments;
+  const bool by_server =
+      arguments.Text("what") == "pods" && !arguments.Has("pod") && !arguments.Has("team");
   std::vector<TopRow> rows;
   for (const auto& [key, classes] : answer.rows) {
-    // A pod is NAMESPACE/NAME.
-    if (wanted && !wanted->contains(key.first.substr(0, key.first.find('/')))) continue;
+    if (!by_server && !wanted.all() && !IsWanted(key.first, wanted)) continue;
     TopRow& row = rows.emplace_back(TopRow{
         .key = key, .rate = rates.RateOf(key), .trend = rates.TrendOf(key), .classes = classes});
     for (const auto& [name, total] : classes) {
@@ -100,11 +98,11 @@ std::vector<TopRow> RowsOf(const Session& session, const Answer& answer, const T
       row.total.received += total.received;
     }
   }
-  const std::string& sort = session.arguments.Text("sort");
+  const std::string& sort = arguments.Text("sort");
   std::stable_sort(rows.begin(), rows.end(), [&](const TopRow& a, const TopRow& b) {
     return WeightOf(b, sort) < WeightOf(a, sort);
   });
-  rows.resize(std::min<size_t>(rows.size(), session.arguments.Count("limit")));
+  rows.resize(std::min<size_t>(rows.size(), arguments.Count("limit")));
   return rows;
 }
 
@@ -164,12 +162,16 @@ ListForm<TopRow> FormOf(const Session& session) {
   add("IN", [in_bytes](const TopRow& row) {
     return RateCell(row.rate, &TrafficRate::received, in_bytes);
   });
+  form.columns.back().key = "received_per_second";
   add("OUT",
       [in_bytes](const TopRow& row) { return RateCell(row.rate, &TrafficRate::sent, in_bytes); });
+  form.columns.back().key = "sent_per_second";
   add("RECEIVED", [](const TopRow& row) { return BytesCell(ByteCount(row.total.received)); });
   add("SENT", [](const TopRow& row) { return BytesCell(ByteCount(row.total.sent)); });
   if (session.arguments.Has("watch")) {
-    add("TREND", [](const TopRow& row) { return Cell{Sparkline(row.trend), Tone::kNote}; });
+    add("TREND", [](const TopRow& row) {
+      return Cell{Sparkline(row.trend), Tone::kNote, Change::kIgnored};
+    });
   }
   add(
       "CLASSES", [](const TopRow& row) { return Cell{ClassesOf(row)}; }, true);
@@ -179,7 +181,7 @@ ListForm<TopRow> FormOf(const Session& session) {
 }  // namespace
 
 absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
-  ASSIGN_OR_RETURN(const Namespaces wanted, NamespacesWanted(session));
+  ASSIGN_OR_RETURN(const WantedPods wanted, WantedPodsOf(session));
   ASSIGN_OR_RETURN(Answer answer, Read(session, rates));
   if (!session.arguments.Has("watch") && session.format != Format::kName) {
     const absl::Duration over = session.arguments.Duration("over");
@@ -191,6 +193,7 @@ absl::StatusOr<int> TrafficTop(Session& session, TrafficRates& rates) {
     }
   }
   const std::vector<TopRow> rows = RowsOf(session, answer, rates, wanted);
+  if (rows.empty()) RETURN_IF_ERROR(CheckThereAreSuch(session, wanted));
   if (session.is_table() && !rows.empty()) {
     const std::string& of = session.arguments.Text("class");
     std::string what = of.empty() ? "All classes but loopback" : "Class " + Printable(of);

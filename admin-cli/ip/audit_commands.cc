@@ -52,11 +52,12 @@ int CountOpen(const v1::AuditResponse& result) {
 
 std::string Verdict(const v1::AuditResponse& result) {
   const int all = result.differences_size();
-  std::string text = fmt::format("{} nodes compared: ", result.nodes_total());
+  std::string text = Counted(result.nodes_total(), "node", "nodes") + " compared: ";
   if (all == 0) {
     text += "no differences";
   } else {
-    text += fmt::format("{} {}, {} repaired", all, all == 1 ? "difference" : "differences",
+    text += fmt::format("{}, {} repaired",
+                        Counted(static_cast<uint64_t>(all), "difference", "differences"),
                         all - CountOpen(result));
   }
   if (result.agents_silent() > 0) {

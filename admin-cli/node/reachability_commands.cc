@@ -248,7 +248,8 @@ std::string CheckSummary(const v1::CheckNodesResponse& result) {
     text += fmt::format("; {} pairs lost probes", result.pairs_lost());
   }
   if (!result.unheard().empty()) {
-    text += fmt::format("; {} nodes could not try", result.unheard_size());
+    text += fmt::format("; {} not try", Counted(static_cast<uint64_t>(result.unheard_size()),
+                                                "node could", "nodes could"));
   }
   return text;
 }

@@ -164,7 +164,7 @@ TEST_F(ReachabilityTest, ACheckTellsPairsAndWhoCouldNotTry) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, AllOf(HasSubstr("2 of 10 (20.0 %)"), HasSubstr("1 pairs lost probes"),
                                  HasSubstr("node9: its agent is not connected\n"),
-                                 HasSubstr("1 nodes could not try")));
+                                 HasSubstr("1 node could not try")));
 }
 
 TEST_F(ReachabilityTest, ACheckThatCannotBeMadeIsNoVerdict) {

@@ -56,8 +56,9 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
                              base::MessageOf(cuts.status())));
     return;
   }
-  session.Note(fmt::format("would cut {} of {} connections on {} nodes that were asked, of {}",
-                           cuts->connections_cut(), cuts->connections(), cuts->nodes_answered(),
+  session.Note(fmt::format("would cut {} of {} connections on {} asked, of {}",
+                           cuts->connections_cut(), cuts->connections(),
+                           Counted(cuts->nodes_answered(), "node that was", "nodes that were"),
                            cuts->nodes()));
   for (const v1::CutConnection& cut : cuts->examples()) {
     const std::string pod = cut.pod_name().empty()
@@ -67,8 +68,10 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
                              cut.far_address(), pod, cut.node(), cut.reason()));
   }
   if (cuts->nodes_answered() < cuts->nodes_asked()) {
-    session.Note(fmt::format("diff: {} nodes did not say; the first: {}",
-                             cuts->nodes_asked() - cuts->nodes_answered(), cuts->error()));
+    session.Note(
+        fmt::format("diff: {} not say; the first: {}",
+                    Counted(cuts->nodes_asked() - cuts->nodes_answered(), "node did", "nodes did"),
+                    cuts->error()));
   }
 }
 

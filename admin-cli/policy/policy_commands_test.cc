@@ -246,7 +246,7 @@ TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
                                      "asked, of 7500"));
   EXPECT_THAT(outcome.err, HasSubstr("such as 10.1.0.5 to 10.32.0.1 of pod team-a/web on node n1 "
                                      "(peer-spoke)"));
-  EXPECT_THAT(outcome.err, HasSubstr("1 nodes did not say; the first: n3: busy"));
+  EXPECT_THAT(outcome.err, HasSubstr("1 node did not say; the first: n3: busy"));
   Refuse("EstimateCuts", absl::UnimplementedError("an earlier version"));
   const Outcome older = Run("diff -f " + file);
   EXPECT_EQ(older.code, 1);

@@ -90,7 +90,9 @@ std::string Summary(const Counts& counts) {
   }
   std::string text = fmt::format("{} of {} probes are not as expected",
                                  counts.probes - counts.as_expected, counts.probes);
-  if (counts.without > 0) text += fmt::format("; {} nodes did not try", counts.without);
+  if (counts.without > 0) {
+    text += fmt::format("; {} not try", Counted(counts.without, "node did", "nodes did"));
+  }
   return text;
 }
 

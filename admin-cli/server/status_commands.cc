@@ -101,8 +101,9 @@ void AddAddresses(const v1::GetStatusResponse& status,
 
 Cell WaitingCell(const v1::GetStatusResponse& status) {
   if (status.pods_waiting() == 0) return {"no pods"};
-  return {fmt::format("{} pods on {} nodes; see: spokectl node list", status.pods_waiting(),
-                      status.nodes_waiting()),
+  return {fmt::format("{} on {}; see: spokectl node list",
+                      Counted(status.pods_waiting(), "pod", "pods"),
+                      Counted(status.nodes_waiting(), "node", "nodes")),
           Tone::kWarning};
 }
 
@@ -110,9 +111,9 @@ Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
   if (status.last_audit_unix_ms() == 0) return {"none has run yet"};
   const std::string ago = session.AgeOf(status.last_audit_unix_ms());
   if (status.audit_differences() == 0) return {fmt::format("clean, {} ago", ago), Tone::kGood};
-  return {
-      fmt::format("{} differences, {} ago; see: spokectl audit", status.audit_differences(), ago),
-      Tone::kBad};
+  return {fmt::format("{}, {} ago; see: spokectl audit",
+                      Counted(status.audit_differences(), "difference", "differences"), ago),
+          Tone::kBad};
 }
 
 std::string StatusText(const Session& session, const v1::GetStatusResponse& status) {
@@ -127,9 +128,8 @@ std::string StatusText(const Session& session, const v1::GetStatusResponse& stat
   AddAddresses(status, fields);
   if (status.addresses_quarantined() > 0) {
     fields.push_back({"Quarantine",
-                      {fmt::format("{} {}; see: spokectl ip list --state quarantined",
-                                   status.addresses_quarantined(),
-                                   status.addresses_quarantined() == 1 ? "address" : "addresses"),
+                      {fmt::format("{}; see: spokectl ip list --state quarantined",
+                                   Counted(status.addresses_quarantined(), "address", "addresses")),
                        Tone::kWarning}});
   }
   fields.push_back({"Waiting", WaitingCell(status)});

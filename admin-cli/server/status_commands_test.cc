@@ -51,6 +51,11 @@ TEST_F(CommandTest, StatusCountsOneAddressAsOne) {
   EXPECT_THAT(Run("status").out, HasSubstr("1 address; see: spokectl ip list"));
   Change([](FakeState& state) { state.status.set_addresses_quarantined(2); });
   EXPECT_THAT(Run("status").out, HasSubstr("2 addresses; see: spokectl ip list"));
+  Change([](FakeState& state) {
+    state.status.set_pods_waiting(1);
+    state.status.set_nodes_waiting(1);
+  });
+  EXPECT_THAT(Run("status").out, HasSubstr("1 pod on 1 node; see: spokectl node list"));
 }
 
 TEST_F(CommandTest, StatusDoesNotAddUpFamilies) {

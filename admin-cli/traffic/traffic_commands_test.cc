@@ -201,7 +201,7 @@ TEST_F(VerifyTest, WhatNobodyTriedProvesNothing) {
   const Outcome outcome = Run("policy verify");
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("n2: the agent of node n2 is not connected\n"));
-  EXPECT_THAT(outcome.out, HasSubstr("1 nodes did not try"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 node did not try"));
 }
 
 TEST_F(VerifyTest, JsonSaysTheVerdict) {

@@ -111,6 +111,7 @@ bool IsName(Values values) {
 std::string NearestOf(const std::string& value, const std::vector<std::string>& names) {
   if (std::find(names.begin(), names.end(), value) != names.end()) return "";
   std::vector<std::string> compared;
+  compared.reserve(names.size());
   for (const std::string& name : names) compared.push_back(absl::AsciiStrToLower(name));
   const std::string nearest = Nearest(absl::AsciiStrToLower(value), compared);
   const auto found = std::find(compared.begin(), compared.end(), nearest);

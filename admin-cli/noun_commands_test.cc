@@ -199,7 +199,7 @@ TEST_F(NounTest, TablesFitAHundredColumnsAndNothingElseIsCut) {
       EXPECT_LE(text.size(), 100U) << line << ": " << text;
     }
   }
-  EXPECT_THAT(Run("node list").out, HasSubstr("has 240 of...\n"));
+  EXPECT_THAT(Run("node list").out, testing::ContainsRegex("has 240 of.*[.][.][.]\n"));
   EXPECT_THAT(Run("node list").out, Not(HasSubstr("8f2c1c5e")));
   EXPECT_THAT(Run("audit-log").out, HasSubstr("xxx...\n"));
   for (const char* line : {"node list -o wide", "node list -o json"}) {

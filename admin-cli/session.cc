@@ -37,11 +37,10 @@ std::string Session::Table(const std::vector<std::string>& titles, std::vector<R
 }
 
 std::string Session::Fields(std::vector<std::pair<std::string, Cell>> fields) const {
-  for (auto& [name, cell] : fields) {
-    if (marks == nullptr) break;
-    Row row = {cell};
-    marks->Mark("field/" + name, row);
-    cell = std::move(row.front());
+  for (size_t i = 0; marks != nullptr && i < fields.size(); ++i) {
+    Row row = {fields[i].second};
+    marks->Mark("field/" + fields[i].first, row);
+    fields[i].second = std::move(row.front());
   }
   return FormatFields(fields, colours);
 }

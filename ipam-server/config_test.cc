@@ -80,10 +80,10 @@ TEST(ServerConfig, WhereItListensIsCheckedBeforeItStarts) {
   EXPECT_THAT(Mistakes("listen: {metrics: \"unix:/m\"}\n" + std::string(kGood)),
               HasSubstr("listen.metrics: must be HOST:PORT"));
   for (const char* right : {"0.0.0.0:7443", "[::]:7443", "ipam.example:0", "unix:/run/a.sock"}) {
-    EXPECT_TRUE(ParseServerConfig(std::string("listen: {agents: \"") + right + "\"}\n" +
-                                      std::string(kGood),
-                                  "f", AllThere)
-                    .ok())
+    EXPECT_TRUE(
+        ParseServerConfig(std::string("listen: {agents: \"") + right + "\"}\n" + std::string(kGood),
+                          "f", AllThere)
+            .ok())
         << right;
   }
 }

@@ -374,7 +374,8 @@ struct Prepared {
 // Makes the loop and all that speaks to it, and runs until a signal comes.
 absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
-               metrics, server_metrics, endpoint, events, board, reachability_board, scraped_cloud] = with;
+               metrics, server_metrics, endpoint, events, board, reachability_board,
+               scraped_cloud] = with;
   Store& store = edges.store;
   const os::SteadyClock& clock = clocks.steady;
   TrafficBook traffic(clock, &server_metrics);

@@ -477,9 +477,8 @@ void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
 void Agent::Take(const node_api::PolicyTrial& trial) {
   const auto answer = [this, id = trial.id](const absl::StatusOr<CutsByRule>& count) {
     CutsByRule cuts = count.value_or(CutsByRule());
-    session_.Answer(node_api::PolicyTrialAnswer{id, SaidOf(cuts),
-                                                std::string(count.status().message()),
-                                                std::move(cuts.flows)});
+    session_.Answer(node_api::PolicyTrialAnswer{
+        id, SaidOf(cuts), std::string(count.status().message()), std::move(cuts.flows)});
   };
   const auto policy = ApplyPolicy({}, policy::FromWire(*trial.policy));
   if (!policy.ok()) return answer(policy.status());

@@ -292,8 +292,8 @@ absl::Status TakeServer(std::string_view text, std::vector<std::string>* out) {
   constexpr std::string_view kSocket = "unix:/";
   const bool is_socket = text.substr(0, kSocket.size()) == kSocket && text.size() > kSocket.size();
   if (!is_socket && !config::IsHostPort(text)) {
-    return absl::InvalidArgumentError(fmt::format(
-        "must be HOST:PORT or [IPV6]:PORT, such as ipam.example:7443, not '{}'", text));
+    return absl::InvalidArgumentError(
+        fmt::format("must be HOST:PORT or [IPV6]:PORT, such as ipam.example:7443, not '{}'", text));
   }
   if (std::find(out->begin(), out->end(), text) != out->end()) {
     return absl::InvalidArgumentError(fmt::format("'{}' is there twice; remove one", text));

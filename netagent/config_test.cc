@@ -104,8 +104,8 @@ TEST(AgentConfig, OneOrSeveralServersAreNamedByExactlyOneKey) {
               HasSubstr("agent.yaml:3: servers: give either server or servers, not both"));
   EXPECT_THAT(Mistakes(tls + "servers: []\n"), HasSubstr("servers: must name a server"));
   EXPECT_THAT(Mistakes(tls + "servers: [a:1, b:1, a:1]\n"), HasSubstr("'a:1' is there twice"));
-  for (const char* wrong : {"a", "a:0", "a:65536", ":1", "a:b", "http://a:1", "unix:/", "a b:1", "::1:7443",
-                            "[::1]"}) {
+  for (const char* wrong :
+       {"a", "a:0", "a:65536", ":1", "a:b", "http://a:1", "unix:/", "a b:1", "::1:7443", "[::1]"}) {
     EXPECT_THAT(Mistakes(tls + "server: \"" + wrong + "\"\n"), HasSubstr("must be HOST:PORT"))
         << wrong;
   }

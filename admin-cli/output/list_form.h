@@ -135,6 +135,7 @@ class ListPrinter {
   static void PutInOrder(const std::vector<size_t>& places, Lines& lines) {
     if (lines.empty()) return;
     Lines sorted;
+    sorted.reserve(places.size());
     for (const size_t place : places) sorted.push_back(std::move(lines[place]));
     lines = std::move(sorted);
   }

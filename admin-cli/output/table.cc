@@ -152,7 +152,7 @@ std::string Coloured(std::string_view text, Tone tone, bool colours) {
 }
 
 std::string Coloured(const Cell& cell, bool colours) {
-  const std::string text = Coloured(cell.text, cell.tone, colours);
+  std::string text = Coloured(cell.text, cell.tone, colours);
   if (!colours || cell.change != Change::kMarked || cell.text.empty()) return text;
   const bool ends = !EscapeOf(cell.tone).empty();
   return fmt::format("\x1b[7m{}{}", text, ends ? "" : "\x1b[0m");

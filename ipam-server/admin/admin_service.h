@@ -104,8 +104,7 @@ class AdminService final {
 
   absl::Status GetTraffic(const Context& context, const v1::GetTrafficRequest& request,
                           v1::GetTrafficResponse& response);
-  absl::Status GetTrafficCourse(const Context& context,
-                                const v1::GetTrafficCourseRequest& request,
+  absl::Status GetTrafficCourse(const Context& context, const v1::GetTrafficCourseRequest& request,
                                 v1::GetTrafficCourseResponse& response);
   absl::Status GetBudgets(const Context& context, const v1::GetBudgetsRequest& request,
                           v1::GetBudgetsResponse& response);

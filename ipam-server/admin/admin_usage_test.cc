@@ -38,8 +38,8 @@ TEST_F(AdminTest, TrafficIsSummedByTeamFromTheMomentOneIsApplied) {
   ASSERT_TRUE(stream_->Write(message));
   Assign(1);
   v1::GetTrafficCourseResponse course;
-  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetTrafficCourse, v1::GetTrafficCourseRequest(), course)
-                  .ok());
+  ASSERT_TRUE(
+      Ask(&v1::AdminService::Stub::GetTrafficCourse, v1::GetTrafficCourseRequest(), course).ok());
   ASSERT_EQ(course.lines_size(), 1);
   EXPECT_EQ(course.lines(0).name(), "web");
   EXPECT_THAT(course.lines(0).bits_per_second(), testing::ElementsAre(8e6));
@@ -65,6 +65,11 @@ TEST_F(AdminTest, StatusSaysHowManyPodsWait) {
   v1::GetNodeResponse node;
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, request, node).ok());
   EXPECT_EQ(node.node().pods_waiting(), 4U);
+  v1::ExplainRequest explain;
+  explain.set_node("node1");
+  v1::ExplainResponse said;
+  ASSERT_TRUE(ExplainSubject(explain, said).ok());
+  EXPECT_THAT(said.summary(), testing::StartsWith("pods wait on node node1"));
 }
 
 }  // namespace

@@ -140,6 +140,8 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
         fmt::format("node {} gets no addresses: the cloud refuses to change its NIC", name));
   } else if (CountAddresses(*record).attaching > 0) {
     out.set_summary(fmt::format("node {} is getting addresses now", name));
+  } else if (demand != view.fleet.demands.end() && demand->second.said.pods() > 0) {
+    out.set_summary(fmt::format("pods wait on node {} for addresses", name));
   } else {
     out.set_summary(fmt::format("node {} has what it should have", name));
   }

@@ -193,9 +193,9 @@ std::vector<MetricSpec> ServingMetricSpecs() {
 std::vector<MetricSpec> ServerMetricSpecs() {
   std::vector<MetricSpec> all = AddressMetrics();
   for (auto part : {NodeMetricSpecs(), StoreMetricSpecs(), CheckMetricSpecs(), TrafficMetricSpecs(),
-                    BudgetMetricSpecs(), CloudLoadMetricSpecs(), ServingMetricSpecs(), KubernetesMetricSpecs(),
-                    ReachabilityMetricSpecs(), rpc::CertificateMetricSpecs(),
-                    telemetry::ProcessMetricSpecs()}) {
+                    BudgetMetricSpecs(), CloudLoadMetricSpecs(), ServingMetricSpecs(),
+                    KubernetesMetricSpecs(), ReachabilityMetricSpecs(),
+                    rpc::CertificateMetricSpecs(), telemetry::ProcessMetricSpecs()}) {
     for (MetricSpec& spec : part) all.push_back(std::move(spec));
   }
   return all;

@@ -48,8 +48,8 @@ TEST(TrafficHistoryTest, ExternalIsTheInternetAndItsGroups) {
   TrafficHistory history;
   history.Add(kStart, {});
   history.Add(kStart + kStep, {{{"internet", "web"}, 30'000},
-                                {{"group:storage", "web"}, 60'000},
-                                {{"hub", "web"}, 120'000}});
+                               {{"group:storage", "web"}, 60'000},
+                               {{"hub", "web"}, 120'000}});
   EXPECT_THAT(history.Of("external", 8).lines[0].bits_per_second, ElementsAre(24'000));
 }
 

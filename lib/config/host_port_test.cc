@@ -12,10 +12,27 @@ TEST(HostPort, IsAHostAndAPort) {
 }
 
 TEST(HostPort, NothingElseIs) {
-  for (const char* text :
-       {"", ":", ":7443", "host", "host:", "host:0", "host:65536", "host:-1", "host:7443 ", "a b:1",
-        "http://host:80", "a,b:1", "fd00::1:7443", "::1:7443", "[fd00::1]", "[fd00::1]:", "[]:1",
-        "[host]:1", "fd00::1]:1", "[fd00::1:1", "host:1:2"}) {
+  for (const char* text : {"",
+                           ":",
+                           ":7443",
+                           "host",
+                           "host:",
+                           "host:0",
+                           "host:65536",
+                           "host:-1",
+                           "host:7443 ",
+                           "a b:1",
+                           "http://host:80",
+                           "a,b:1",
+                           "fd00::1:7443",
+                           "::1:7443",
+                           "[fd00::1]",
+                           "[fd00::1]:",
+                           "[]:1",
+                           "[host]:1",
+                           "fd00::1]:1",
+                           "[fd00::1:1",
+                           "host:1:2"}) {
     EXPECT_FALSE(IsHostPort(text)) << text;
   }
 }

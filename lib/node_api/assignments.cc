@@ -104,8 +104,7 @@ void ToWire(const EndAssignment& in, v1::EndAssignment& out) {
 }
 
 absl::StatusOr<EndAssignment> FromWire(const v1::EndAssignment& in) {
-  EndAssignment end{.generation = in.generation(),
-                    .reason = CutText(in.reason(), kMaxReasonBytes)};
+  EndAssignment end{.generation = in.generation(), .reason = CutText(in.reason(), kMaxReasonBytes)};
   ASSIGN_OR_RETURN(end.address, ip::Address::FromBytes(in.address()));
   return end;
 }

@@ -81,7 +81,7 @@ inline constexpr size_t kMaxCutFlows = 5;
 struct PolicyTrialAnswer {
   uint64_t id = 0;
   CutCount cut;
-  std::string error;           // The reason why it is not known.
+  std::string error;                // The reason why it is not known.
   std::vector<CutFlow> flows = {};  // The first connections that it ends, at most kMaxCutFlows.
 
   bool operator==(const PolicyTrialAnswer&) const = default;

@@ -25,7 +25,8 @@ CutRules::CutRules(const Policy& policy, const ClassMap& classes, const EgressRu
   cuts_peers_ = cuts_peers_ && !KeepsPeerSpokes(policy);
   if (egress.Cuts()) egress_ = egress;
   for (const auto& [key, pod] : pods) {
-    for (const ip::Address& address : pod.addresses) pods_[address] = {pod.pod_namespace, pod.pod_name};
+    for (const ip::Address& address : pod.addresses)
+      pods_[address] = {pod.pod_namespace, pod.pod_name};
   }
 }
 
@@ -73,8 +74,7 @@ void CutRules::Count(const TrackedFlow& flow, FlowFate fate, CutsByRule& count) 
     count.connections += fate == FlowFate::kEnded ? 1 : 0;
     return;
   }
-  const bool counts = ends ||
-                      pods_.contains(flow.ends[0]) || pods_.contains(flow.ends[2]);
+  const bool counts = ends || pods_.contains(flow.ends[0]) || pods_.contains(flow.ends[2]);
   count.connections += counts ? 1 : 0;
 }
 

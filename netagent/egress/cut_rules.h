@@ -73,8 +73,8 @@ class CutRules {
 
   bool cuts_peers_ = false;
   ClassMap classes_;
-  std::optional<EgressRules> egress_;              // The egress rules, when some policy cuts.
-  std::map<ip::Address, Pod> pods_;  // By each of their addresses.
+  std::optional<EgressRules> egress_;  // The egress rules, when some policy cuts.
+  std::map<ip::Address, Pod> pods_;    // By each of their addresses.
 };
 
 }  // namespace spoke::netagent

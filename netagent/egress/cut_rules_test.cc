@@ -117,7 +117,8 @@ TEST(CutRules, TheFirstOfWhatEndsAreNamedWithTheirPods) {
         Flow("10.1.0.5", "198.51.100.1")}) {
     rules.Count(flow, rules.FateOf(flow), count);
   }
-  const node_api::CutFlow web{.pod_namespace = "web", .pod_name = "web-1", .address = A("10.1.0.5")};
+  const node_api::CutFlow web{
+      .pod_namespace = "web", .pod_name = "web-1", .address = A("10.1.0.5")};
   node_api::CutFlow out = web;
   out.far_address = A("192.0.2.1");
   node_api::CutFlow in = web;

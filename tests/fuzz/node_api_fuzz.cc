@@ -178,7 +178,7 @@ class Agent {
     }
   }
   static void Take(const node_api::EndAssignment& request) {
-    CHECK(request.reason.size() <= node_api::kMaxReasonBytesTaken, "a server cannot fill the log");
+    CHECK(request.reason.size() <= node_api::kMaxReasonBytes, "a server cannot fill the log");
   }
   static void Take(const node_api::ProbeRequest& request) {
     CHECK(request.targets.size() <= static_cast<size_t>(node_api::kMaxProbeTargets),

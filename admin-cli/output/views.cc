@@ -174,7 +174,7 @@ ListForm<v1::NodeInfo> NodeForm(const Session& session) {
            {"ATTACHING", [](const Node& node) { return NumberCell(node.attaching()); }, true},
            {"ATTACHED", [](const Node& node) { return NumberCell(node.attached()); }},
            {"IN-USE", [](const Node& node) { return NumberCell(node.in_use()); }},
-           {"WAITING", [](const Node& node) { return NumberCell(node.pods_waiting()); }, true,
+           {"WAITING", [](const Node& node) { return NumberCell(node.pods_waiting()); }, false,
             Fit::kWhole, "pods_waiting"},
            {"COOLDOWN", [](const Node& node) { return NumberCell(node.cooldown()); }, true},
            {"DETACHING", [](const Node& node) { return NumberCell(node.detaching()); }, true},

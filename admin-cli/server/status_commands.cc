@@ -101,7 +101,7 @@ void AddAddresses(const v1::GetStatusResponse& status,
 
 Cell WaitingCell(const v1::GetStatusResponse& status) {
   if (status.pods_waiting() == 0) return {"no pods"};
-  return {fmt::format("{} on {}; see: spokectl node list -o wide",
+  return {fmt::format("{} on {}; see: spokectl node list",
                       Counted(status.pods_waiting(), "pod", "pods"),
                       Counted(status.nodes_waiting(), "node", "nodes")),
           Tone::kWarning};

@@ -64,8 +64,9 @@ void PrintCuts(const Session& session, const v1::ApplyRequest& request) {
     const std::string pod = cut.pod_name().empty()
                                 ? ""
                                 : fmt::format(" of pod {}/{}", cut.pod_namespace(), cut.pod_name());
-    session.Note(fmt::format("  such as {} to {}{} on node {} ({})", cut.address(),
-                             cut.far_address(), pod, cut.node(), cut.reason()));
+    // A line each, whatever an agent says.
+    session.Note(Printable(fmt::format("  such as {} to {}{} on node {} ({})", cut.address(),
+                                       cut.far_address(), pod, cut.node(), cut.reason())));
   }
   if (cuts->nodes_answered() < cuts->nodes_asked()) {
     session.Note(

@@ -235,7 +235,7 @@ TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
     v1::CutConnection& cut = *state.cuts.add_examples();
     cut.set_node("n1");
     cut.set_pod_namespace("team-a");
-    cut.set_pod_name("web");
+    cut.set_pod_name("web\nspokectl: all is well");
     cut.set_address("10.1.0.5");
     cut.set_far_address("10.32.0.1");
     cut.set_reason("peer-spoke");
@@ -244,8 +244,9 @@ TEST_F(CommandTest, DiffSaysHowManyConnectionsItWouldCut) {
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("would cut 12 of 4310 connections on 19 nodes that were "
                                      "asked, of 7500"));
-  EXPECT_THAT(outcome.err, HasSubstr("such as 10.1.0.5 to 10.32.0.1 of pod team-a/web on node n1 "
-                                     "(peer-spoke)"));
+  EXPECT_THAT(outcome.err, HasSubstr("such as 10.1.0.5 to 10.32.0.1 of pod team-a/web"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("\nspokectl: all is well")));
+  EXPECT_THAT(outcome.err, HasSubstr("on node n1 (peer-spoke)\n"));
   EXPECT_THAT(outcome.err, HasSubstr("1 node did not say; the first: n3: busy"));
   Refuse("EstimateCuts", absl::UnimplementedError("an earlier version"));
   const Outcome older = Run("diff -f " + file);

@@ -9,6 +9,7 @@ namespace spoke::ipam {
 namespace {
 
 constexpr std::string_view kAll = "all";
+
 double RateOf(uint64_t before, uint64_t now, int64_t ms) {
   return now <= before ? 0 : static_cast<double>(now - before) * 8000 / static_cast<double>(ms);
 }
@@ -64,7 +65,7 @@ TrafficCourse TrafficHistory::Of(std::string_view traffic_class, size_t most) co
     if (found == point.classes.end()) continue;
     for (const auto& [name, rate] : found->second) sums[name] += rate;
   }
-  KeepMost(sums, most);
+  KeepMost(sums, std::min(most, kMostNames));
   for (const auto& [name, sum] : sums) {
     TrafficCourse::Line& line = course.lines.emplace_back();
     line.name = name;

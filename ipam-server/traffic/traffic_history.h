@@ -43,8 +43,9 @@ class TrafficHistory {
   // last, as after the server's clock was set, begins anew. A total that has fallen did not move.
   void Add(int64_t now_ms, ClassTotals totals);
 
-  // Returns the `most` names with most traffic of the class over the time that is kept. "external"
-  // is all that leaves the cluster's networks, and "all" is every class together.
+  // Returns the `most` names, at most kMostNames, with most traffic of the class over the time that
+  // is kept. "external" is all that leaves the cluster's networks, and "all" is every class
+  // together.
   TrafficCourse Of(std::string_view traffic_class, size_t most) const;
 
   // Returns the classes that have had traffic, sorted.

@@ -83,6 +83,15 @@ TEST(TrafficHistoryTest, AClockSetBackBeginsAnew) {
   EXPECT_THAT(history.Of("internet", 8).times_ms, ElementsAre(kStart - kStep));
 }
 
+TEST(TrafficHistoryTest, HasNoMoreNamesWhereEachReadingHasOthers) {
+  TrafficHistory history;
+  history.Add(kStart, {});
+  for (int64_t i = 1; i <= 40; ++i) {
+    history.Add(kStart + i * kStep, {{{"internet", fmt::format("ns{}", i)}, 1'000}});
+  }
+  EXPECT_THAT(history.Of("internet", 1000).lines, SizeIs(TrafficHistory::kMostNames));
+}
+
 TEST(TrafficHistoryTest, KeepsAnHourAndTheNamesWithMost) {
   TrafficHistory history;
   for (int64_t i = 0; i <= 400; ++i) {

@@ -130,6 +130,7 @@ test_size() {
   expect_finding check_size lib/base/long.cc 600 "$long" 'split it'
   long=$(printf '  x\\n%.0s' {1..70})
   expect_finding check_size lib/base/a_test.cc 2 "\nTEST(A, B) {\n  x\n$long}\n" 'a function of 72 lines'
+  expect_finding check_size lib/base/a.cc 2 "\nint A(int b) {\n  x\n$long}\n" 'a function of 72 lines'
   long=$(printf 'x\\n%.0s' {1..600})
   expect_finding check_size lib/run 601 "#!/bin/sh\n$long" 'split it'
   fresh_tree

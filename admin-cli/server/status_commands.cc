@@ -295,66 +295,71 @@ Command StatusCommand() {
       .watchable = true};
 }
 
+Command TopCommand() {
+  return {
+      .name = "top",
+      .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
+      .description =
+          "Without a word: the nodes and the namespaces with most assigned addresses, and what "
+          "happened each second of the last minute.\n\n"
+          "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
+          "those with most of it outside the cluster: bytes since the server began, and each "
+          "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
+          "what pods receive. IN and OUT are bits a second, with --bytes bytes.\n\n"
+          "With budgets: what teams use, want and have of bandwidth that all nodes share, the "
+          "fullest budget first; FAIR of a whole budget is its capacity. With --watch, TREND is "
+          "usage over the capacity.",
+      .examples = {"spokectl top", "spokectl top --limit 5 --watch",
+                   "spokectl top namespaces --class external",
+                   "spokectl top pods --namespace vision --sort out --watch",
+                   "spokectl top namespaces --team vision",
+                   "spokectl top budgets --watch --interval 5s"},
+      .positionals = {{.name = "what",
+                       .value = "WHAT",
+                       .help = "Whose traffic; or budgets",
+                       .choices = {"namespaces", "teams", "pods", "nodes", "budgets"}}},
+      .options = {{.name = "limit",
+                   .value = "N",
+                   .help = "How many rows; of budgets, teams of each",
+                   .values = Values::kCount,
+                   .fallback = "20"},
+                  {.name = "class",
+                   .value = "CLASS",
+                   .help = "Traffic of one class: internet, cluster, hub, group:NAME; external "
+                           "is all that leaves the cluster's networks",
+                   .values = Values::kTrafficClass},
+                  {.name = "namespace",
+                   .value = "NAMESPACE",
+                   .help = "Pods of one namespace",
+                   .letter = 'n'},
+                  {.name = "pod",
+                   .value = "POD",
+                   .help = "Of pods, those of this name; NAMESPACE/NAME is one pod"},
+                  {.name = "team", .value = "TEAM", .help = "Namespaces, or pods, of one team"},
+                  {.name = "sort",
+                   .value = "BY",
+                   .help = "What comes first",
+                   .choices = {"rate", "in", "out", "received", "sent", "name"},
+                   .fallback = "rate"},
+                  {.name = "bytes", .help = "Rates in bytes a second instead of bits"},
+                  {.name = "over",
+                   .value = "TIME",
+                   .help = "How far apart the two readings are",
+                   .values = Values::kDuration,
+                   .fallback = "10s"}},
+      // --watch repeats the verb, which it knows only as a function: so the memory is shared.
+      .run = [memory = std::make_shared<TopMemory>()](
+                 Session& session) { return Top(session, *memory); },
+      .group = kGroupLook,
+      .watchable = true};
+}
+
 }  // namespace
 
 std::vector<Command> StatusCommands() {
   return {
       StatusCommand(),
-      {.name = "top",
-       .summary = "Who uses most addresses, who sends and receives most, how busy the server is",
-       .description =
-           "Without a word: the nodes and the namespaces with most assigned addresses, and what "
-           "happened each second of the last minute.\n\n"
-           "With one, the traffic of namespaces, teams, nodes, or of the pods that agents name as "
-           "those with most of it outside the cluster: bytes since the server began, and each "
-           "second between two readings. Agents report every ten seconds. IN and RECEIVED are "
-           "what pods receive. IN and OUT are bits a second, with --bytes bytes.\n\n"
-           "With budgets: what teams use, want and have of bandwidth that all nodes share, the "
-           "fullest budget first; FAIR of a whole budget is its capacity. With --watch, TREND is "
-           "usage over the capacity.",
-       .examples = {"spokectl top", "spokectl top --limit 5 --watch",
-                    "spokectl top namespaces --class external",
-                    "spokectl top pods --namespace vision --sort out --watch",
-                    "spokectl top namespaces --team vision",
-                    "spokectl top budgets --watch --interval 5s"},
-       .positionals = {{.name = "what",
-                        .value = "WHAT",
-                        .help = "Whose traffic; or budgets",
-                        .choices = {"namespaces", "teams", "pods", "nodes", "budgets"}}},
-       .options = {{.name = "limit",
-                    .value = "N",
-                    .help = "How many rows; of budgets, teams of each",
-                    .values = Values::kCount,
-                    .fallback = "20"},
-                   {.name = "class",
-                    .value = "CLASS",
-                    .help = "Traffic of one class: internet, cluster, hub, group:NAME; external "
-                            "is all that leaves the cluster's networks",
-                    .values = Values::kTrafficClass},
-                   {.name = "namespace",
-                    .value = "NAMESPACE",
-                    .help = "Pods of one namespace",
-                    .letter = 'n'},
-                   {.name = "pod",
-                    .value = "POD",
-                    .help = "Of pods, those of this name; NAMESPACE/NAME is one pod"},
-                   {.name = "team", .value = "TEAM", .help = "Namespaces, or pods, of one team"},
-                   {.name = "sort",
-                    .value = "BY",
-                    .help = "What comes first",
-                    .choices = {"rate", "in", "out", "received", "sent", "name"},
-                    .fallback = "rate"},
-                   {.name = "bytes", .help = "Rates in bytes a second instead of bits"},
-                   {.name = "over",
-                    .value = "TIME",
-                    .help = "How far apart the two readings are",
-                    .values = Values::kDuration,
-                    .fallback = "10s"}},
-       // --watch repeats the verb, which it knows only as a function: so the memory is shared.
-       .run = [memory = std::make_shared<TopMemory>()](
-                  Session& session) { return Top(session, *memory); },
-       .group = kGroupLook,
-       .watchable = true},
+      TopCommand(),
       {.name = "unfreeze",
        .summary = "Lift the freeze of releases",
        .description = "When one pass would have given up too many addresses, or a source of truth "

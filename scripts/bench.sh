@@ -31,7 +31,7 @@ usage: scripts/bench.sh NAME|all [--quick]
                 these are left out)
   sim           simulated fleets: node-hours a CPU minute, seeds without a violation, defects found; not
                 in `all`, since its thousands of seeds take hours
-  footprint     the agent at rest with 110 pods, and the size of an image
+  footprint     the agent at rest with 250 pods, and the size of an image
   build         CPU time to build demo, tests and release from nothing, and wall time of .ci/run; not in
                 `all`, since it takes two hours
   flame_add, flame_path  where an ADD, and a packet from pod to pod, spend their time: flame graphs in

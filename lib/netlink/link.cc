@@ -276,6 +276,16 @@ absl::StatusOr<std::optional<int32_t>> NetnsNumber(Socket& socket, int netns) {
   return *number < 0 ? std::nullopt : number;
 }
 
+Request NumberNetns(int netns) {
+  rtgenmsg fixed{};
+  fixed.rtgen_family = AF_UNSPEC;
+  Request request("number a network namespace", RTM_NEWNSID, NLM_F_CREATE, fixed);
+  request.PutU32(NETNSA_FD, static_cast<uint32_t>(netns));
+  constexpr auto kAnyNumber = static_cast<uint32_t>(NETNSA_NSID_NOT_ASSIGNED);
+  request.PutU32(NETNSA_NSID, kAnyNumber);
+  return request;
+}
+
 Request SetLinkMac(int32_t index, const ip::MacAddress& mac) {
   Request request(fmt::format("set the MAC of link {}", index), RTM_SETLINK, 0, Fixed(index));
   request.PutMac(IFLA_ADDRESS, mac);

@@ -60,6 +60,14 @@ absl::StatusOr<Netns> Netns::Open(const std::string& path) {
   return Verify(std::move(fd), path);
 }
 
+absl::StatusOr<Netns> Netns::Create() {
+  os::UniqueFd home(::open(kCurrent, O_RDONLY | O_CLOEXEC));
+  if (!home.valid()) return base::ErrnoToStatus(errno, "open the thread's network namespace");
+  if (::unshare(CLONE_NEWNET) < 0) return base::ErrnoToStatus(errno, "make a network namespace");
+  const Return back(std::move(home));
+  return Current();
+}
+
 absl::StatusOr<Netns> Netns::FromDescriptor(int fd) {
   os::UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy.valid()) {

@@ -36,6 +36,11 @@ class Netns {
   // kPermissionDenied, kFailedPrecondition (not a network namespace).
   static absl::StatusOr<Netns> Open(const std::string& path);
 
+  // Makes a new one with nothing in it but a loopback device that is down; it ends with its last
+  // descriptor. The calling thread is for a moment in it, and then back as after Run(). Errors:
+  // kPermissionDenied (no CAP_SYS_ADMIN); kResourceExhausted; as errno says.
+  static absl::StatusOr<Netns> Create();
+
   // Copies a descriptor: the caller keeps its own. Errors: kFailedPrecondition (not open, or not of
   // a network namespace); kResourceExhausted.
   static absl::StatusOr<Netns> FromDescriptor(int fd);

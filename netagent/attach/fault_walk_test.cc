@@ -58,6 +58,7 @@ class FaultyLinks final : public Links {
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override {
     return links_.ReadPod(spec, pod_netns);
   }
+  PodChanges TakePodChanges() override { return links_.TakePodChanges(); }
   uint32_t IndexOf(const std::string& host_link) const override {
     return links_.IndexOf(host_link);
   }

@@ -125,18 +125,23 @@ void Repairer::Round() {
   const std::vector<Assignment> assignments = attachments_.assignments().Built();
   std::map<AttachmentKey, Known> known;
   for (const Assignment& assignment : assignments) {
-    if (const auto before = known_.find(assignment.key); before != known_.end()) {
+    const auto before = known_.find(assignment.key);
+    if (before != known_.end() && before->second.generation == assignment.generation) {
       known.insert(known_.extract(before));
+    } else {
+      known[assignment.key].generation = assignment.generation;
     }
   }
   known_ = std::move(known);
   // A pass through the pods that takes longer than a round goes on, since otherwise the last never
   // have their turn.
   const bool next_pass = pods_.empty() && settings_.repair_pods;
+  PodChanges changes = edges_.links.TakePodChanges();
+  if (counts_.rounds % kRoundsOfFullPass == 0) changes.all = true;
   for (const Assignment& assignment : assignments) {
     if (IsAdopted(assignment.key)) continue;
-    LookAt(assignment);
-    if (next_pass && !assignment.netns_path.empty()) {
+    LookAt(assignment, changes);
+    if (next_pass && known_[assignment.key].look_into && !assignment.netns_path.empty()) {
       pods_.push_back({assignment.key, assignment.generation, {}});
     }
   }
@@ -170,7 +175,7 @@ absl::StatusOr<AttachSpec> Repairer::SpecOf(const Assignment& assignment) {
   return spec;
 }
 
-void Repairer::LookAt(const Assignment& assignment) {
+void Repairer::LookAt(const Assignment& assignment, const PodChanges& changes) {
   const auto spec = SpecOf(assignment);
   if (!spec.ok()) return;  // It was built, so it has one.
   Known& known = known_[assignment.key];
@@ -181,10 +186,13 @@ void Repairer::LookAt(const Assignment& assignment) {
       edges_.log.Warn("attachment_link_gone",
                       {{"link", spec->host_link}, {"pod", PodName(assignment)}});
     }
-    known = {.gone = true};
+    known = {.gone = true, .generation = assignment.generation};
     return;
   }
   known.gone = false;
+  const std::optional<int32_t> netns = host->second.peer_netns;
+  if (changes.all || !netns || changes.netns.contains(*netns)) known.look_into = true;
+  if (known.pod_mac && settings_.on_pod_mac) settings_.on_pod_mac(spec->host_link, *known.pod_mac);
   LinkOperations plan = PlanLink(*spec, {.host = host->second});
   if (plan.empty()) {
     known.failing_on_node.clear();
@@ -239,10 +247,10 @@ void Repairer::LookInto(const Assignment& assignment) {
   AttachSpec seen = *spec;
   seen.pod_mac = pod->mac;
   // Differences that show without the pod have had their turn in this round.
-  Mend(assignment, seen,
-       Without(PlanLink(seen, {.host = host->second, .pod = *pod}),
-               PlanLink(seen, {.host = host->second})),
-       netns->get(), known.failing_in_pod);
+  const LinkOperations plan = Without(PlanLink(seen, {.host = host->second, .pod = *pod}),
+                                      PlanLink(seen, {.host = host->second}));
+  known.look_into = !plan.empty();
+  Mend(assignment, seen, plan, netns->get(), known.failing_in_pod);
 }
 
 void Repairer::Mend(const Assignment& assignment, const AttachSpec& spec,

@@ -2,6 +2,10 @@
 // attachment as it was built, and applies the plan of what differs (links/link_plan.h). What is
 // broken is right again within 30 s.
 //
+// A pod is looked into when something in its namespace has changed, as the kernel tells
+// (Links::TakePodChanges()), and every five minutes for what it might not tell; where it tells
+// nothing, in every round.
+//
 // The node's settings and the unreachable routes are looked at in the same round. CHECK and STATUS
 // are answered from the same plan.
 #pragma once
@@ -38,6 +42,8 @@ inline constexpr absl::Duration kRepairRound = absl::Seconds(10);
 // each slice do no more than one attachment, 250 take 25 s.
 inline constexpr absl::Duration kRepairSlice = absl::Milliseconds(3);
 inline constexpr int kMaxRepairsPerSlice = 16;
+// Every so many rounds all pods are looked into.
+inline constexpr uint64_t kRoundsOfFullPass = 30;
 inline constexpr absl::Duration kRepairSlicePause = absl::Milliseconds(100);
 // A node that is not healthy is not ready (STATUS), and Kubernetes evicts the pods of such a node
 // after five minutes: what fails for one pod, or once, must not do that to all. So a node is
@@ -79,7 +85,7 @@ class Repairer final : public AttachmentChecker {
     std::function<absl::StatusOr<os::UniqueFd>(const std::string& path)> open_netns;
     // Makes the settings of the node as a whole.
     std::function<NodeSetupReport()> prepare_node;
-    // Hears the MAC that the pod behind a host link has now, at each look into it; may be empty.
+    // Hears the MAC that the pod behind a host link has, in each round; may be empty.
     std::function<void(const std::string&, const ip::MacAddress&)> on_pod_mac = {};
   };
   // Borrows the edges and `attachments`.
@@ -115,6 +121,9 @@ class Repairer final : public AttachmentChecker {
     std::set<Part> failing_on_node;
     std::set<Part> failing_in_pod;
     bool gone = false;
+    uint64_t generation = 0;  // That of the assignment which the rest is about.
+    // Whether the pod is to be looked into: it was not, or it changed, or it was not right.
+    bool look_into = true;
     std::optional<ip::MacAddress> pod_mac;  // The last one seen: later plugins may change it.
   };
   struct Job {
@@ -126,7 +135,7 @@ class Repairer final : public AttachmentChecker {
   void Round();
   void PrepareNode();
   void SyncUnreachable();
-  void LookAt(const Assignment& assignment);
+  void LookAt(const Assignment& assignment, const PodChanges& changes);
   void Slice();
   // Returns the assignment if it still has that generation.
   const Assignment* Find(const AttachmentKey& key, uint64_t generation) const;

@@ -45,7 +45,8 @@ class RepairerTest : public testing::Test {
         Repairer::Settings{
             .repair_pods = repair_pods,
             .open_netns = [this](const std::string& path) { return Open(path); },
-            .prepare_node = [this] { return std::exchange(node_report_, NodeSetupReport()); }},
+            .prepare_node = [this] { return std::exchange(node_report_, NodeSetupReport()); },
+            .on_pod_mac = on_pod_mac_},
         Repairer::Edges{kernel_, clock_, log_}, attachments_);
   }
 
@@ -91,6 +92,7 @@ class RepairerTest : public testing::Test {
   std::vector<Assignment> assignments_;
   std::map<std::string, os::UniqueFd> namespaces_;
   NodeSetupReport node_report_;
+  std::function<void(const std::string&, const ip::MacAddress&)> on_pod_mac_;
   std::optional<Repairer> repairer_;
 };
 
@@ -114,8 +116,69 @@ TEST_F(RepairerTest, NothingIsTouchedWhereNothingDiffers) {
   Run(absl::Minutes(1));
   EXPECT_EQ(kernel_.mends(), 0);
   EXPECT_EQ(repairer_->counts().rounds, 7U);
-  EXPECT_EQ(kernel_.pod_reads(), 21);
+  EXPECT_EQ(kernel_.pod_reads(), 3);
   EXPECT_THAT(log_.lines(), ElementsAre(HasSubstr("attachments_restored")));
+}
+
+TEST_F(RepairerTest, OnlyAPodInWhichSomethingChangedIsLookedIntoAgain) {
+  Start(3);
+  Run(absl::Seconds(15));
+  ASSERT_EQ(kernel_.pod_reads(), 3);
+  kernel_.pod(Link(1)).routes.clear();
+  Run(absl::Seconds(10));
+  EXPECT_EQ(Differences(), 0);
+  EXPECT_EQ(repairer_->counts().of(Part::kPodRoute), (RepairCounts::OfPart{1, 0}));
+}
+
+TEST_F(RepairerTest, WhereTheKernelTellsNothingEachRoundLooksIntoAllPods) {
+  kernel_.TellNoPodChanges();
+  Start(3);
+  Run(absl::Minutes(1));
+  EXPECT_EQ(repairer_->counts().rounds, 7U);
+  EXPECT_EQ(kernel_.pod_reads(), 21);
+}
+
+TEST_F(RepairerTest, WhatTheKernelDidNotTellIsFoundWithinFiveMinutes) {
+  Start(2);
+  Run(absl::Seconds(15));
+  kernel_.pod(Link(1)).routes.clear();
+  EXPECT_FALSE(kernel_.TakePodChanges().netns.empty());  // Nobody tells the repairer.
+  Run(absl::Minutes(5));
+  EXPECT_EQ(Differences(), 0);
+  EXPECT_EQ(kernel_.pod_reads(), 2 + 2 + 1) << "all once more, and the one that was mended";
+}
+
+TEST_F(RepairerTest, APodThatIsNotRightIsLookedIntoUntilItIs) {
+  Start(2);
+  kernel_.FailMending(Part::kPodRoute, absl::InternalError("no"));
+  kernel_.pod(Link(0)).routes.clear();
+  Run(absl::Seconds(29));
+  EXPECT_EQ(repairer_->counts().of(Part::kPodRoute), (RepairCounts::OfPart{0, 3}));
+  kernel_.FailMending(Part::kPodRoute, absl::OkStatus());
+  Run(absl::Seconds(10));
+  EXPECT_EQ(Differences(), 0);
+}
+
+TEST_F(RepairerTest, APodThatCouldNotBeOpenedIsLookedIntoWhenItCan) {
+  Start(1);
+  auto hidden = namespaces_.extract(assignments_[0].netns_path);
+  kernel_.pod(Link(0)).routes.clear();
+  Run(absl::Seconds(25));
+  EXPECT_EQ(kernel_.pod_reads(), 0);
+  namespaces_.insert(std::move(hidden));
+  Run(absl::Seconds(10));
+  EXPECT_EQ(Differences(), 0);
+}
+
+TEST_F(RepairerTest, TheMacThatWasSeenIsToldInEveryRound) {
+  std::vector<ip::MacAddress> heard;
+  on_pod_mac_ = [&heard](const std::string&, const ip::MacAddress& mac) { heard.push_back(mac); };
+  Start(1);
+  const ip::MacAddress tuned{{0x0E, 9, 9, 9, 9, 9}};
+  kernel_.pod(Link(0)).mac = tuned;
+  Run(absl::Seconds(25));
+  EXPECT_THAT(heard, testing::SizeIs(testing::Ge(3U)));
+  EXPECT_THAT(heard, testing::Each(tuned));
 }
 
 TEST_F(RepairerTest, EveryPodIsRightWithinThirtySecondsAndNoSliceIsLong) {

@@ -21,12 +21,13 @@
 #include "netagent/links/fault_points.h"
 #include "netagent/links/link_requests.h"
 #include "netagent/links/links.h"
+#include "netagent/links/pod_watch.h"
 
 namespace spoke::netagent {
 
 // Works in the network namespace it was made in, its node's, whichever the calling thread is in
 // later. Not thread-safe. Needs CAP_NET_ADMIN there and in the pods' namespaces, and CAP_SYS_ADMIN
-// to enter those.
+// to enter those; with CAP_NET_BROADCAST it hears of changes in them as well.
 //
 // A link is made in two sends: one in the pod's namespace, which makes the pair, and one in the
 // node's, which take some 0.5 ms. It is taken down in one send of 0.1 ms; the 20 ms that the kernel
@@ -46,6 +47,7 @@ class KernelLinks final : public Links {
 
   absl::StatusOr<std::map<std::string, HostSide>> Read() override;
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override;
+  PodChanges TakePodChanges() override;
   uint32_t IndexOf(const std::string& host_link) const override;
   HostSide Recall(const std::string& host_link) const override;
   absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
@@ -106,6 +108,9 @@ class KernelLinks final : public Links {
   const std::unique_ptr<DeferredDeletion> deferred_deletion_;
   const bool has_ipv6_;  // Whether the kernel speaks it at all.
   uint32_t next_index_;
+  // What TakePodChanges() opens at its first call, if it can.
+  std::optional<PodWatch> pod_watch_;
+  bool pod_watch_tried_ = false;
   // The index and addresses of each host link, those of earlier agents' links included.
   struct Attached {
     int32_t index = 0;

@@ -43,6 +43,7 @@ bool IsOurs(const netlink::LinkState& state) {
 HostSide SideOf(const netlink::LinkState& state) {
   return {.exists = true,
           .index = state.link.index,
+          .peer_netns = state.peer_netns,
           .up = state.link.up,
           .mac = state.link.mac,
           .mtu = state.link.mtu,
@@ -240,6 +241,20 @@ absl::StatusOr<PodSide> KernelLinks::ReadPod(const AttachSpec& spec, int pod_net
     }
   }
   return side;
+}
+
+PodChanges KernelLinks::TakePodChanges() {
+  if (pod_watch_) return pod_watch_->Take();
+  if (std::exchange(pod_watch_tried_, true)) return {.all = true};
+  const absl::Status opened = node_.Run([this]() -> absl::Status {
+    ASSIGN_OR_RETURN(PodWatch watch, PodWatch::Open());
+    pod_watch_.emplace(std::move(watch));
+    return absl::OkStatus();
+  });
+  if (!opened.ok() && settings_.log != nullptr) {
+    settings_.log->Info("pod_changes_unheard", {{"error", opened}});
+  }
+  return {.all = true};
 }
 
 absl::Status KernelLinks::Mend(const AttachSpec& spec, const LinkOperations& plan,

@@ -58,6 +58,9 @@ struct PermanentNeighbour {
 struct HostSide {
   bool exists = false;
   int32_t index = 0;
+  // The number that the node's namespace has for the pod's; nullopt: it has none, as where the
+  // pod's end is in the node's own.
+  std::optional<int32_t> peer_netns;
   bool up = false;
   ip::MacAddress mac;
   uint32_t mtu = 0;  // Bytes.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,14 @@ struct Nic {
   bool operator==(const Nic&) const = default;
 };
 
+// The pods' namespaces in which something has changed.
+struct PodChanges {
+  bool all = false;         // In any of them something may have.
+  std::set<int32_t> netns;  // By HostSide::peer_netns; of some use only if not all.
+
+  bool operator==(const PodChanges&) const = default;
+};
+
 // Not thread-safe: one thread does the kernel work, since more would only fight for RTNL.
 class Links {
  public:
@@ -43,6 +52,12 @@ class Links {
   // Errors: kNotFound (the host link is gone); kFailedPrecondition (its peer is not in there, or it
   // is no network namespace); kUnavailable (see Read()); kResourceExhausted; kInternal.
   virtual absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) = 0;
+
+  // Returns in which pods' namespaces a link, an address, a route, a rule or a neighbour entry has
+  // been changed, by whomever, since the last call; all at the first. What is changed during the
+  // call is in this answer or the next. It is all as well where the kernel does not tell this
+  // process, and when it had more to tell than was kept for it.
+  virtual PodChanges TakePodChanges() = 0;
 
   // Returns the index of the host link that Apply() made, or that was there when this began; 0: it
   // is not there. Asks nobody.

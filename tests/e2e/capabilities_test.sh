@@ -16,7 +16,7 @@ manifest_capabilities() {
 # kernel_mask CAPABILITIES: as /proc/PID/status has it, without leading zeros.
 kernel_mask() {
   local mask=0 name
-  local -A bit=([NET_ADMIN]=12 [NET_RAW]=13 [SYS_PTRACE]=19 [SYS_ADMIN]=21 [PERFMON]=38 [BPF]=39)
+  local -A bit=([NET_BROADCAST]=11 [NET_ADMIN]=12 [NET_RAW]=13 [SYS_PTRACE]=19 [SYS_ADMIN]=21 [PERFMON]=38 [BPF]=39)
   for name in ${1//,/ }; do mask=$((mask | 1 << ${bit[$name]})); done
   printf '%x' "$mask"
 }

@@ -124,13 +124,13 @@ _system_up() {
 }
 
 # The runtime filters the agent's calls, it has the manifest's capabilities, and it finds nothing that it
-# cannot do or see. NET_ADMIN, NET_RAW and SYS_ADMIN are the bits 12, 13 and 21.
+# cannot do or see. NET_BROADCAST, NET_ADMIN, NET_RAW and SYS_ADMIN are the bits 11, 12, 13 and 21.
 case_rights() {
   local node status agent
   for node in "${LAB_NODES[@]}"; do
     # shellcheck disable=SC2016  # Expanded by the inner shell.
     status=$(lab_node_exec "$node" sh -c 'cat "/proc/$(pgrep -o -x spoke-netagent)/status"') || return 1
-    if [[ $(grep -cE '^(Cap(Prm|Eff|Bnd):.0*203000|Seccomp:.2|NoNewPrivs:.1)$' <<<"$status") != 5 ]]; then
+    if [[ $(grep -cE '^(Cap(Prm|Eff|Bnd):.0*203800|Seccomp:.2|NoNewPrivs:.1)$' <<<"$status") != 5 ]]; then
       lab_error "the agent on $node: $(grep -E '^(Cap|Secc|NoNew)' <<<"$status")"
       return 1
     fi

@@ -54,8 +54,8 @@ said=$(
 
 agent=base/netagent.yaml
 refused $agent 's/readOnlyRootFilesystem: true/&\n            privileged: true/' 'netagent: is privileged'
-refused $agent 's/SYS_ADMIN\]/SYS_ADMIN, SYS_PTRACE]/' 'netagent: has NET_ADMIN,NET_RAW,SYS_ADMIN,SYS_PTRACE'
-refused $agent 's/NET_RAW, //' 'netagent: has NET_ADMIN,SYS_ADMIN, and the unit'
+refused $agent 's/SYS_ADMIN\]/SYS_ADMIN, SYS_PTRACE]/' 'netagent: has NET_ADMIN,NET_BROADCAST,NET_RAW,SYS_ADMIN,SYS_PTRACE'
+refused $agent 's/NET_RAW, //' 'netagent: has NET_ADMIN,NET_BROADCAST,SYS_ADMIN, and the unit'
 refused $agent 's/drop: \[ALL\]/drop: []/' 'netagent: keeps capabilities'
 refused $agent 's/type: RuntimeDefault/type: Unconfined/' 'netagent: has no seccomp profile'
 refused $agent 's/readOnlyRootFilesystem: true/readOnlyRootFilesystem: false/' 'netagent: can write its root'

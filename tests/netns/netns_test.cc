@@ -31,6 +31,21 @@ TEST_F(NetnsRunTest, TwoNamespacesDiffer) {
   EXPECT_NE(other.identity(), Other().identity());
 }
 
+TEST_F(NetnsRunTest, ANewOneIsEmptyAndEndsWithItsDescriptor) {
+  const Identity home = CurrentIdentity();
+  const Netns made = Netns::Create().value();
+  EXPECT_EQ(CurrentIdentity(), home);
+  EXPECT_NE(made.identity(), home);
+  const absl::Status status = made.Run([&]() -> absl::Status {
+    netlink::Socket socket = netlink::Socket::Open().value();
+    const auto links = netlink::DumpLinks(socket, "").value();
+    EXPECT_EQ(links.size(), 1U);
+    EXPECT_FALSE(links.at(0).up);
+    return absl::OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 TEST_F(NetnsRunTest, RunsInsideAndComesBack) {
   const Netns other = Other();
   const Identity home = CurrentIdentity();

@@ -34,6 +34,7 @@ class WillingLinks final : public netagent::Links {
   absl::StatusOr<std::map<std::string, netagent::HostSide>> Read() override {
     return std::map<std::string, netagent::HostSide>();
   }
+  netagent::PodChanges TakePodChanges() override { return {.all = true}; }
   absl::StatusOr<netagent::PodSide> ReadPod(const netagent::AttachSpec& /*spec*/,
                                             int /*pod_netns*/) override {
     return absl::NotFoundError("nobody looks into pods");

@@ -21,6 +21,8 @@ absl::StatusOr<std::map<std::string, netagent::HostSide>> AgentLinks::Read() {
   return machine_.kernel->Read();
 }
 
+netagent::PodChanges AgentLinks::TakePodChanges() { return machine_.kernel->TakePodChanges(); }
+
 absl::StatusOr<netagent::PodSide> AgentLinks::ReadPod(const AttachSpec& spec, int netns) {
   RETURN_IF_ERROR(Act());
   return machine_.kernel->ReadPod(spec, netns);

@@ -63,6 +63,7 @@ class AgentLinks final : public netagent::Links {
       : machine_(machine), life_(life), watcher_(watcher), faults_(faults), random_(random) {}
 
   absl::StatusOr<std::map<std::string, netagent::HostSide>> Read() override;
+  netagent::PodChanges TakePodChanges() override;
   absl::StatusOr<netagent::PodSide> ReadPod(const netagent::AttachSpec& spec, int netns) override;
   uint32_t IndexOf(const std::string& host_link) const override;
   netagent::HostSide Recall(const std::string& host_link) const override;

@@ -65,6 +65,22 @@ absl::StatusOr<PodSide> FakeKernel::ReadPod(const AttachSpec& spec, int pod_netn
   return links_.at(spec.host_link).pod;
 }
 
+PodChanges FakeKernel::TakePodChanges() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(pod_changes_, {.all = !tells_pod_changes_});
+}
+
+void FakeKernel::TellNoPodChanges() {
+  absl::MutexLock lock(&mutex_);
+  tells_pod_changes_ = false;
+  pod_changes_.all = true;
+}
+
+void FakeKernel::NoteChange(const NetnsId& netns) {
+  const auto number = netns_numbers_.find(netns);
+  if (number != netns_numbers_.end()) pod_changes_.netns.insert(number->second);
+}
+
 uint32_t FakeKernel::IndexOf(const std::string& host_link) const {
   absl::MutexLock lock(&mutex_);
   const auto link = links_.find(host_link);
@@ -121,6 +137,10 @@ absl::Status FakeKernel::Make(const AttachSpec& spec, const LinkOperations& plan
   for (const ip::Address& address : spec.addresses) TakeRoute(address);
   for (const LinkOperation& operation : plan) ApplyTo(spec, operation, made.host, made.pod);
   made.host.index = next_index_++;
+  const auto number = netns_numbers_.find(*netns);
+  made.host.peer_netns = number != netns_numbers_.end() ? number->second : ++last_netns_number_;
+  netns_numbers_[*netns] = *made.host.peer_netns;
+  NoteChange(*netns);
   links_.emplace(spec.host_link, std::move(made));
   return absl::OkStatus();
 }
@@ -162,6 +182,7 @@ absl::Status FakeKernel::Mend(const AttachSpec& spec, const LinkOperations& plan
       for (auto& [name, other] : links_) std::erase(other.host.routes, *operation.address);
     }
     ApplyTo(spec, operation, link->second.host, link->second.pod);
+    if (IsInPod(operation.part)) NoteChange(link->second.netns);
   }
   return first_error;
 }
@@ -236,6 +257,7 @@ void FakeKernel::DestroyPodNetns(const NetnsId& netns) {
   for (const std::string& name : gone) DeleteLater(name);
   std::erase_if(deferred_, [&netns](const auto& entry) { return entry.second.netns == netns; });
   pods_.erase(netns);
+  netns_numbers_.erase(netns);
 }
 
 void FakeKernel::AddPodLink(int pod_netns, const std::string& name) {
@@ -243,6 +265,7 @@ void FakeKernel::AddPodLink(int pod_netns, const std::string& name) {
   const auto netns = IdentityOf(pod_netns);
   CHECK(netns && pods_.count(*netns) > 0, "the pod namespace is one of ours");
   pods_[*netns].insert(name);
+  NoteChange(*netns);
 }
 
 void FakeKernel::SetNic(Nic nic) {

@@ -35,6 +35,7 @@ class FakeKernel final : public Links {
 
   absl::StatusOr<std::map<std::string, HostSide>> Read() override;
   absl::StatusOr<PodSide> ReadPod(const AttachSpec& spec, int pod_netns) override;
+  PodChanges TakePodChanges() override;
   uint32_t IndexOf(const std::string& host_link) const override;
   HostSide Recall(const std::string& host_link) const override;
   absl::Status Apply(const AttachSpec& spec, const LinkOperations& plan,
@@ -61,6 +62,8 @@ class FakeKernel final : public Links {
   // end go. The descriptor no longer stands for a namespace.
   void DestroyPodNetns(int pod_netns);
   void DestroyPodNetns(const NetnsId& netns);
+  // Makes TakePodChanges() answer as a kernel that does not tell this process.
+  void TellNoPodChanges();
   // Puts a link of somebody else's into the pod.
   void AddPodLink(int pod_netns, const std::string& name);
 
@@ -68,7 +71,9 @@ class FakeKernel final : public Links {
   HostSide& host(const std::string& host_link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return links_.at(host_link).host;
   }
+  // Damage to the pod is heard of at the next TakePodChanges().
   PodSide& pod(const std::string& host_link) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    NoteChange(links_.at(host_link).netns);
     return links_.at(host_link).pod;
   }
   // The host link of the first link in the pod; empty: there is none.
@@ -136,6 +141,7 @@ class FakeKernel final : public Links {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   os::UniqueFd NewIdentity();
+  void NoteChange(const NetnsId& netns) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Identity identity_;
   std::atomic<int> last_number_;
@@ -146,6 +152,11 @@ class FakeKernel final : public Links {
   bool hold_deferred_ ABSL_GUARDED_BY(mutex_) = false;
   // The names in each pod; a namespace is one that has an entry here.
   std::map<NetnsId, std::set<std::string>> pods_ ABSL_GUARDED_BY(mutex_);
+  // The numbers of namespaces; a number is never used again.
+  std::map<NetnsId, int32_t> netns_numbers_ ABSL_GUARDED_BY(mutex_);
+  int32_t last_netns_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  PodChanges pod_changes_ ABSL_GUARDED_BY(mutex_) = {.all = true};
+  bool tells_pod_changes_ ABSL_GUARDED_BY(mutex_) = true;
   std::set<ip::Address> foreign_routes_ ABSL_GUARDED_BY(mutex_);
   std::set<ip::Address> unreachable_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Nic> nics_ ABSL_GUARDED_BY(mutex_);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "lib/os/unique_fd.h"
 #include "netagent/links/testing/link_acts.h"
@@ -95,6 +96,17 @@ class LinksContract : public testing::TestWithParam<LinksWorldFactory> {
     std::string text;
     for (const LinkOperation& operation : Look(spec, pod_netns)) text += operation.found + "\n";
     return text;
+  }
+
+  // Waits until no pod changes any more: the kernel does some of IPv6 a second later.
+  bool BecomesQuiet() {
+    constexpr int kQuietLooks = 15;
+    int quiet = 0;
+    for (int looks = 0; looks < 100 && quiet < kQuietLooks; ++looks) {
+      quiet = links().TakePodChanges() == PodChanges() ? quiet + 1 : 0;
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+    return quiet == kQuietLooks;
   }
 
   static constexpr ip::Address kFirstV4 = ip::Address::V4(0x0A000107);   // 10.0.1.7
@@ -433,6 +445,38 @@ TEST_P(LinksContract, ALinkThatWentDownIsMendedInOneGo) {
     EXPECT_EQ(LookTexts(spec, pod.get()), "");
     EXPECT_EQ(world().Snapshot(pod.get()), built);
   }
+}
+
+TEST_P(LinksContract, TellsInWhichPodSomethingHasChanged) {
+  EXPECT_TRUE(links().TakePodChanges().all) << "nothing was heard before";
+  const os::UniqueFd one = world().NewPodNetns();
+  const os::UniqueFd two = world().NewPodNetns();
+  const AttachSpec first = Spec("first", {kFirstV4, kFirstV6});
+  const AttachSpec second = Spec("second", {kSecondV4, kSecondV6});
+  ASSERT_TRUE(Attach(links(), first, one.get()).ok());
+  ASSERT_TRUE(Attach(links(), second, two.get()).ok());
+  const auto hosts = links().Read().value();
+  const std::optional<int32_t> in_first = hosts.at(first.host_link).peer_netns;
+  const std::optional<int32_t> in_second = hosts.at(second.host_link).peer_netns;
+  ASSERT_TRUE(in_first && in_second);
+  EXPECT_NE(*in_first, *in_second);
+  EXPECT_EQ(links().TakePodChanges(), (PodChanges{.netns = {*in_first, *in_second}}));
+  ASSERT_TRUE(BecomesQuiet());
+
+  for (const Part part : {Part::kPodNeighbour, Part::kPodRoute, Part::kPodAddress, Part::kPodUp}) {
+    SCOPED_TRACE(NameOf(part));
+    world().Break(first, one.get(), part, kFirstV4);
+    EXPECT_EQ(links().TakePodChanges(), (PodChanges{.netns = {*in_first}}));
+    const absl::Status mended = links().Apply(first, Look(first, one.get()), one.get());
+    EXPECT_TRUE(mended.ok()) << mended;
+    EXPECT_EQ(links().TakePodChanges(), (PodChanges{.netns = {*in_first}}));
+  }
+  ASSERT_TRUE(BecomesQuiet());
+  world().AddPodLink(two.get(), "eth1");
+  EXPECT_EQ(links().TakePodChanges(), (PodChanges{.netns = {*in_second}}));
+  ASSERT_TRUE(BecomesQuiet());
+  EXPECT_EQ(LookTexts(second, two.get()), "");
+  EXPECT_EQ(links().TakePodChanges(), PodChanges()) << "a look changes nothing";
 }
 
 TEST_P(LinksContract, TheNodesSideIsMendedWithoutThePod) {

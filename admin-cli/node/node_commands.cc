@@ -74,6 +74,16 @@ std::string MaintenanceOf(const Session& session, const v1::NodeInfo& node) {
   return text;
 }
 
+std::string CloudText(const Session& session, const v1::NodeInfo& node) {
+  if (node.cloud_lane().empty()) return "";
+  const std::string left =
+      node.cloud_eta_unix_ms() == 0
+          ? ""
+          : fmt::format(", time left about {}", session.UntilOf(node.cloud_eta_unix_ms()));
+  return fmt::format("changes its NIC (lane {}){}: waits for {}", node.cloud_lane(), left,
+                     node.cloud_waits_for());
+}
+
 std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
   return session.Fields(
@@ -92,11 +102,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
                      node.target(), node.attached(), node.in_use(), node.cooldown(),
                      node.attaching(), node.detaching(), node.reserved())}},
        {"Shortage", {node.shortage(), Tone::kWarning}},
-       {"Cloud",
-        {node.cloud_lane().empty()
-             ? ""
-             : fmt::format("changes its NIC (lane {}), time left about {}: {}", node.cloud_lane(),
-                           session.UntilOf(node.cloud_eta_unix_ms()), node.cloud_waits_for())}},
+       {"Cloud", {CloudText(session, node)}},
        {"Instance", {node.instance()}},
        {"Synced",
         {fmt::format("{} (has version {} of {})", synced ? "yes" : "no", node.acked_version(),

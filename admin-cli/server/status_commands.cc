@@ -24,30 +24,33 @@ Json CountsJson(const v1::PoolInfo& counts) {
 }
 
 Json ToJson(const v1::GetStatusResponse& status) {
-  return {{"version", status.version()},
-          {"started", TimeOf(status.started_unix_ms())},
-          {"store", status.store()},
-          {"cloud", status.cloud()},
-          {"nodes", status.nodes()},
-          {"nodes_connected", status.nodes_connected()},
-          {"addresses_usable", status.addresses_usable()},
-          {"addresses_free", status.addresses_free()},
-          {"addresses_attaching", status.addresses_attaching()},
-          {"addresses_attached", status.addresses_attached()},
-          {"addresses_in_use", status.addresses_in_use()},
-          {"addresses_cooldown", status.addresses_cooldown()},
-          {"addresses_detaching", status.addresses_detaching()},
-          {"addresses_quarantined", status.addresses_quarantined()},
-          {"pods_waiting", status.pods_waiting()},
-          {"nodes_waiting", status.nodes_waiting()},
-          {"reservations", status.reservations()},
-          {"policy_version", status.policy_version()},
-          {"releases_frozen", status.releases_frozen()},
-          {"last_audit", TimeOf(status.last_audit_unix_ms())},
-          {"audit_differences", status.audit_differences()},
-          {"problems", JsonList(status.problems())},
-          {"ipv4", CountsJson(status.ipv4())},
-          {"ipv6", CountsJson(status.ipv6())}};
+  Json value = {{"version", status.version()},
+                {"started", TimeOf(status.started_unix_ms())},
+                {"store", status.store()},
+                {"cloud", status.cloud()},
+                {"nodes", status.nodes()},
+                {"nodes_connected", status.nodes_connected()},
+                {"addresses_quarantined", status.addresses_quarantined()},
+                {"pods_waiting", status.pods_waiting()},
+                {"nodes_waiting", status.nodes_waiting()},
+                {"reservations", status.reservations()},
+                {"policy_version", status.policy_version()},
+                {"releases_frozen", status.releases_frozen()},
+                {"last_audit", TimeOf(status.last_audit_unix_ms())},
+                {"audit_differences", status.audit_differences()},
+                {"problems", JsonList(status.problems())},
+                {"ipv4", CountsJson(status.ipv4())},
+                {"ipv6", CountsJson(status.ipv6())}};
+  // Of two families, sums would say nothing: pods have one address of each.
+  if (status.has_ipv4() && status.has_ipv6()) return value;
+  value.update(Json{{"addresses_usable", status.addresses_usable()},
+                    {"addresses_free", status.addresses_free()},
+                    {"addresses_attaching", status.addresses_attaching()},
+                    {"addresses_attached", status.addresses_attached()},
+                    {"addresses_in_use", status.addresses_in_use()},
+                    {"addresses_cooldown", status.addresses_cooldown()},
+                    {"addresses_detaching", status.addresses_detaching()}});
+  return value;
 }
 
 // Returns a number that people can read: a subnet of IPv6 has 20 digits of addresses.

@@ -65,6 +65,7 @@ TEST_F(CommandTest, StatusDoesNotAddUpFamilies) {
     state.status.mutable_ipv4()->set_available(16);
   });
   EXPECT_THAT(Run("status").out, HasSubstr("Addresses:   251 usable, 0 free, 16 attached"));
+  EXPECT_EQ(Json("status")["addresses_usable"], 251);
   Change([](FakeState& state) {
     state.status.mutable_ipv6()->set_usable(4'611'686'018'427'486'161);
     state.status.mutable_ipv6()->set_available(8);
@@ -74,6 +75,7 @@ TEST_F(CommandTest, StatusDoesNotAddUpFamilies) {
   EXPECT_THAT(outcome.out, HasSubstr("IPv6:        4.6e+18 usable, 0 free, 8 attached"));
   EXPECT_EQ(Json("status")["ipv6"]["usable"], 4'611'686'018'427'486'161);
   EXPECT_EQ(Json("status")["ipv4"]["usable"], 251);
+  EXPECT_FALSE(Json("status").contains("addresses_usable")) << "a sum of two families";
 }
 
 TEST_F(CommandTest, AShortOptionMayHaveAnEqualsSign) {

@@ -146,9 +146,7 @@ absl::Status AdminService::Describe(const Context& context, const std::string& n
   return Ask(context, [&](const FleetView& view) {
     const NodeRecord* record = FindByName(view.fleet.ledger, node);
     if (record == nullptr) return;
-    const auto session = view.sessions.find(record->key);
-    response = DescribeNode(view.fleet, *record,
-                            session == view.sessions.end() ? nullptr : &session->second);
+    response = DescribeNode(view, *record);
   });
 }
 

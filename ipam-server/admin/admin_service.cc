@@ -122,7 +122,7 @@ absl::Status AdminService::GetStatus(const Context& context, const v1::GetStatus
     response.set_reservations(view.fleet.reservations.all().size());
     const BreakerState& breaker = view.fleet.breaker.state();
     if (breaker.freeze) response.set_releases_frozen(breaker.freeze->reason);
-    for (const std::string& problem : view.problems) response.add_problems(problem);
+    for (const auto& [topic, problem] : view.problems) response.add_problems(problem);
   });
 }
 
@@ -145,8 +145,7 @@ absl::Status AdminService::ListNodes(const Context& context, const v1::ListNodes
   RETURN_IF_ERROR(AskForNodes(context, [&](const FleetView& view, const NodeRecord& record) {
     if (!request.name().empty() && request.name() != record.key.name) return;
     if (batches.back().nodes_size() >= kRowsPerMessage) batches.emplace_back();
-    *batches.back().add_nodes() = DescribeNode(view.fleet, record, SessionOf(view, record.key),
-                                               view.cloud.ForecastOf(record.key));
+    *batches.back().add_nodes() = DescribeNode(view, record);
   }));
   for (const v1::ListNodesResponse& batch : batches) writer.Write(batch);
   return absl::OkStatus();
@@ -161,11 +160,10 @@ absl::Status AdminService::GetNode(const Context& context, const v1::GetNodeRequ
          it != nodes.end() && it->first.name == request.name(); ++it) {
       if (present == nullptr) present = &it->second;
       if (&it->second == present) continue;
-      *response.add_retired() = DescribeNode(view.fleet, it->second, SessionOf(view, it->first));
+      *response.add_retired() = DescribeNode(view, it->second);
     }
     if (present == nullptr) return;
-    *response.mutable_node() = DescribeNode(view.fleet, *present, SessionOf(view, present->key),
-                                            view.cloud.ForecastOf(present->key));
+    *response.mutable_node() = DescribeNode(view, *present);
     for (const auto& [base, configuration] : present->configurations) {
       for (size_t i = 0; i < configuration.slots.size(); ++i) {
         *response.add_addresses() =

@@ -314,6 +314,7 @@ TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
 }
 
 TEST_F(AdminTest, ANodeThatTheCloudRefusesIsNotGettingAddresses) {
+  cloud_.Forecast({.eta = absl::FromUnixSeconds(2'000'000'000), .waits_for = "its turn"});
   cloud_.FailRequests(absl::PermissionDeniedError("no action networkInterfaces/write"));
   stream_ = node_stub_->Connect(&stream_context_);
   ASSERT_TRUE(stream_->Write(HelloMessage()));
@@ -329,6 +330,12 @@ TEST_F(AdminTest, ANodeThatTheCloudRefusesIsNotGettingAddresses) {
   EXPECT_EQ(out.summary(), "node node1 gets no addresses: the cloud refuses to change its NIC");
   EXPECT_THAT(out.details(), testing::Contains(HasSubstr("no action networkInterfaces/write")));
   EXPECT_EQ(out.eta_unix_ms(), 0) << "a permission does not come by waiting";
+  v1::GetNodeRequest get;
+  get.set_name("node1");
+  v1::GetNodeResponse node;
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, get, node).ok());
+  EXPECT_EQ(node.node().cloud_eta_unix_ms(), 0);
+  EXPECT_EQ(node.node().cloud_waits_for(), "another attempt: the cloud refused the last");
 }
 
 TEST_F(AdminTest, ANodesOwnAddressIsNotFree) {
@@ -488,6 +495,11 @@ TEST_F(AdminTest, ACallThatComesTooLateIsRefusedAndChangesNothing) {
   ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, get, node).ok());
   EXPECT_EQ(node.node().mode(), "active");
   EXPECT_EQ(node.addresses_size(), 2);
+  EXPECT_EQ(node.node().cloud_lane(), "") << "nothing is forecast";
+  cloud_.Forecast({.eta = absl::FromUnixSeconds(2'000'000'000), .waits_for = "its turn"});
+  ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, get, node).ok());
+  EXPECT_EQ(node.node().cloud_eta_unix_ms(), 2'000'000'000'000);
+  EXPECT_EQ(node.node().cloud_waits_for(), "its turn");
 }
 
 TEST_F(AdminTest, EventsAreKeptForWhoAsksLater) {

@@ -109,8 +109,12 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry) {
   return info;
 }
 
-v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
-                          const std::optional<CloudForecast>& forecast) {
+bool RefusesCloud(const FleetView& view, const NodeKey& node) {
+  return view.problems.contains(CloudTopicOf(node));
+}
+
+v1::NodeInfo DescribeNode(const FleetView& view, const NodeRecord& record) {
+  const Fleet& fleet = view.fleet;
   const AddressCounts counts = CountAddresses(record);
   v1::NodeInfo info;
   info.set_name(record.key.name);
@@ -133,13 +137,17 @@ v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Se
   info.set_vnet(record.vnet);
   info.set_nic_mac(record.nic_mac.ToString());
   info.set_instance(record.instance);
-  if (forecast) {
+  if (const auto forecast = view.cloud.ForecastOf(record.key)) {
+    const bool refused = RefusesCloud(view, record.key);
     info.set_cloud_lane(std::string(NameOf(forecast->lane)));
-    info.set_cloud_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
-    info.set_cloud_waits_for(forecast->waits_for);
+    if (!refused) info.set_cloud_eta_unix_ms(absl::ToUnixMillis(forecast->eta));
+    info.set_cloud_waits_for(refused ? "another attempt: the cloud refused the last"
+                                     : forecast->waits_for);
   }
-  info.set_connected(session != nullptr);
-  if (session == nullptr) return info;
+  const auto found = view.sessions.find(record.key);
+  info.set_connected(found != view.sessions.end());
+  if (found == view.sessions.end()) return info;
+  const Session* const session = &found->second;
   info.set_desired_version(session->desired_version);
   info.set_acked_version(session->acked_version);
   info.set_policy_version(session->policy_acked);

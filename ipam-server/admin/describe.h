@@ -6,10 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "ipam-server/cloud/cloud.h"
 #include "ipam-server/ledger/fleet.h"
 #include "ipam-server/ledger/recovery.h"
-#include "ipam-server/session/agent_session.h"
+#include "ipam-server/loop/fleet_loop.h"
 #include "proto/spoke/v1/admin.pb.h"
 
 namespace spoke::ipam {
@@ -20,10 +19,11 @@ void DescribeFamilies(const Fleet& fleet, v1::GetStatusResponse& out);
 
 v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
 
-// `session`: nullptr while the agent is away.
-// `forecast`: of the change of its NIC that waits for the cloud.
-v1::NodeInfo DescribeNode(const Fleet& fleet, const NodeRecord& record, const Session* session,
-                          const std::optional<CloudForecast>& forecast = std::nullopt);
+// Whether the cloud has refused the last change of the node's NIC. Another attempt heals nothing,
+// so no time can be said at which the change is done.
+bool RefusesCloud(const FleetView& view, const NodeKey& node);
+
+v1::NodeInfo DescribeNode(const FleetView& view, const NodeRecord& record);
 
 v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,
                                 const Configuration& configuration, const ip::Address& address);

@@ -33,33 +33,22 @@ void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
       counts.available, counts.in_use, counts.cooldown, counts.attaching, counts.detaching);
 }
 
-// Returns what the cloud refuses of the node, as the operator is told.
-std::vector<std::string> CloudProblems(const FleetView& view, const NodeRecord& record) {
-  std::vector<std::string> problems;
-  const std::string prefix = fmt::format("attaching addresses to node {} ", record.key.name);
-  for (const std::string& problem : view.problems) {
-    if (problem.starts_with(prefix)) problems.push_back(problem);
-  }
-  return problems;
-}
-
-void SayAll(const std::vector<std::string>& lines, v1::ExplainResponse& out) {
-  for (const std::string& line : lines) Say(out, "{}", line);
-}
-
-bool IsRefused(const FleetView& view, const NodeRecord& record) {
-  return view.cloud_retries.contains(record.key) || !CloudProblems(view, record).empty();
+// Returns what the cloud refuses of the node, as the operator is told; nullptr: nothing.
+const std::string* CloudProblemOf(const FleetView& view, const NodeRecord& record) {
+  const auto problem = view.problems.find(CloudTopicOf(record.key));
+  return problem == view.problems.end() ? nullptr : &problem->second;
 }
 
 void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
   const auto forecast = view.cloud.ForecastOf(record.key);
-  const std::vector<std::string> problems = CloudProblems(view, record);
-  if (forecast && !problems.empty()) {
+  const std::string* const problem = CloudProblemOf(view, record);
+  if (forecast && problem != nullptr) {
     // Another attempt heals nothing, so that no time is said at which the node is well.
     Say(out, "the cloud refused the last change of its NIC, and is asked again {}",
         Until(view, forecast->eta));
-    return SayAll(problems, out);
+    out.add_details(*problem);
+    return;
   }
   if (forecast) {
     Say(out, "a change of its NIC waits for the cloud, in lane {}, and should be done {}: {}",
@@ -74,7 +63,7 @@ void SayCloud(const FleetView& view, const NodeRecord& record, v1::ExplainRespon
   } else if (counts.attaching + counts.detaching > 0) {
     Say(out, "the cloud has been asked to change its NIC and has not answered yet");
   }
-  SayAll(problems, out);
+  if (problem != nullptr) out.add_details(*problem);
 }
 
 void SayFindings(const Session& session, v1::ExplainResponse& out) {
@@ -135,7 +124,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
     out.set_summary(fmt::format("pods do not work on node {}, as its agent's checks find", name));
   } else if (!shortage.empty()) {
     out.set_summary(fmt::format("node {} {}", name, shortage));
-  } else if (CountAddresses(*record).attaching > 0 && IsRefused(view, *record)) {
+  } else if (CountAddresses(*record).attaching > 0 && RefusesCloud(view, record->key)) {
     out.set_summary(
         fmt::format("node {} gets no addresses: the cloud refuses to change its NIC", name));
   } else if (CountAddresses(*record).attaching > 0) {

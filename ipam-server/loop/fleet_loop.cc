@@ -278,7 +278,7 @@ void FleetLoop::TellObjects() {
 // one that is gone is no problem any more; of another under its name it is told anew.
 void FleetLoop::TellNodesGone(const Effects& effects) {
   for (const Finding& finding : effects.findings) {
-    if (finding.kind == Finding::Kind::kGone) SetProblem("cloud " + finding.node.name, "");
+    if (finding.kind == Finding::Kind::kGone) SetProblem(CloudTopicOf(finding.node), "");
   }
   if (!edges_.on_node_gone) return;
   for (const Finding& finding : effects.findings) {
@@ -298,17 +298,16 @@ void FleetLoop::SetProblem(const std::string& topic, const std::string& text) {
   } else {
     problems_by_topic_[topic] = text;
   }
-  problems_listed_ = false;
 }
 
-// Lists the problems only when somebody looks: with a cloud that is away there is one a node.
+std::vector<std::string> FleetView::ProblemTexts() const {
+  std::vector<std::string> texts;
+  for (const auto& [topic, text] : problems) texts.push_back(text);
+  return texts;
+}
+
 FleetView FleetLoop::View(absl::Time now) {
-  if (!problems_listed_) {
-    problems_.clear();
-    for (const auto& [unused, problem] : problems_by_topic_) problems_.push_back(problem);
-    problems_listed_ = true;
-  }
-  return {state_,         state_.fleet, sessions_,  problems_,
+  return {state_,         state_.fleet, sessions_,  problems_by_topic_,
           cloud_retries_, edges_.cloud, Rates(now), now};
 }
 

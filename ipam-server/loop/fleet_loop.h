@@ -68,15 +68,21 @@ struct LoopRates {
 };
 
 // What a query sees; valid during the call only.
+// The topic of the problem that the cloud refuses to change the node's NIC.
+inline std::string CloudTopicOf(const NodeKey& node) { return "cloud " + node.name; }
+
 struct FleetView {
   const ServerState& state;
   const Fleet& fleet;  // The fleet of `state`.
   const std::map<NodeKey, Session>& sessions;
-  const std::vector<std::string>& problems;
+  const std::map<std::string, std::string>& problems;  // By topic, such as CloudTopicOf().
   const std::map<NodeKey, absl::Time>& cloud_retries;  // What the cloud refused, and until when.
   const Cloud& cloud;
   LoopRates rates;
   absl::Time now;
+
+  // Returns the texts of all problems.
+  std::vector<std::string> ProblemTexts() const;
 };
 
 // Public functions are thread-safe except Run(), RunOnce() and the reading ones before Run(), which
@@ -299,8 +305,6 @@ class FleetLoop {
   std::map<NodeKey, absl::Time> cloud_retries_;
   std::map<NodeKey, absl::Time> cloud_asked_;  // Since when the cloud owes an answer.
   std::map<std::string, std::string> problems_by_topic_;
-  std::vector<std::string> problems_;
-  bool problems_listed_ = true;         // `problems_` agrees with the topics.
   std::set<ip::Address> doubled_told_;  // Addresses with a problem of their own.
   TraceRequests traces_{std::string(kLacksTraces)};
   ProbeRequests probes_{std::string(kLacksProbes)};

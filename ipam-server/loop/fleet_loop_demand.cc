@@ -94,7 +94,7 @@ CloudStanding FleetLoop::StandingOf(const NodeKey& node) const {
     standing.eta = forecast->eta;
     standing.waits_for = forecast->waits_for;
   }
-  const auto problem = problems_by_topic_.find("cloud " + node.name);
+  const auto problem = problems_by_topic_.find(CloudTopicOf(node));
   const auto retry = cloud_retries_.find(node);
   if (problem != problems_by_topic_.end()) standing.failure = problem->second;
   if (retry != cloud_retries_.end()) standing.retry_at = retry->second;

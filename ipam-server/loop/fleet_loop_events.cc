@@ -161,7 +161,7 @@ void FleetLoop::Handle(ClosedEvent event, Batch& /*batch*/) {
 }
 
 void FleetLoop::Handle(CloudEvent event, Batch& batch) {
-  const std::string topic = "cloud " + event.node.name;
+  const std::string topic = CloudTopicOf(event.node);
   if (const auto asked = cloud_asked_.extract(event.node);
       edges_.metrics != nullptr && !asked.empty()) {
     edges_.metrics->CountCloudCall(CloudCall::kApply, event.result.status(),

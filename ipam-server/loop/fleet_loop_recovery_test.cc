@@ -179,7 +179,7 @@ TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   std::vector<std::string> problems;
   bool kept = false;
   loop_->PostQuery([&](const FleetView& view) {
-    problems = view.problems;
+    problems = view.ProblemTexts();
     kept = view.fleet.ledger.quarantine().entries.contains(A("10.1.0.99"));
     EXPECT_EQ(view.fleet.ledger.Find({"liar", "vm-2"}), nullptr);
   });

@@ -293,7 +293,7 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
       });
     };
     for (int i = 0; i < 100000 && !named(); ++i) {
-      loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+      loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
       Step();
     }
     return named();

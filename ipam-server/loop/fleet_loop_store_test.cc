@@ -20,7 +20,7 @@ TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   std::vector<std::string> problems;
   uint64_t in_use = 99;
   loop_->PostQuery([&](const FleetView& view) {
-    problems = view.problems;
+    problems = view.ProblemTexts();
     in_use = CountAddresses(*view.fleet.ledger.Find(kNode)).in_use;
   });
   Step();

@@ -157,7 +157,7 @@ TEST_F(FleetLoopTest, AnAgentOnAnothersInstanceIsRefusedAndAnOperatorIsTold) {
   bool kept = false;
   const auto look = [&] {
     loop_->PostQuery([&](const FleetView& view) {
-      problems = view.problems;
+      problems = view.ProblemTexts();
       kept = view.fleet.ledger.quarantine().entries.contains(A("10.1.0.9"));
     });
     Step();
@@ -187,7 +187,7 @@ TEST_F(FleetLoopTest, AnotherMachineUnderTheNameEndsTheSessionOfTheOlder) {
 TEST_F(FleetLoopTest, TwoAgentsUnderOneIdentityAreBothToldAndAnOperatorIs) {
   std::vector<std::string> problems;
   const auto look = [&] {
-    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
     Step();
   };
   Greet(1);
@@ -219,7 +219,7 @@ TEST_F(FleetLoopTest, AnEventOfNoAddressNamesNone) {
 TEST_F(FleetLoopTest, ADoubledAddressIsAProblemThatNamesBothUntilItIsOver) {
   std::vector<std::string> problems;
   const auto look = [&] {
-    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
     Step();
   };
   Greet(1);
@@ -252,7 +252,7 @@ TEST_F(FleetLoopTest, ManyDoubledAddressesAreAFewProblems) {
     loop_->PostFromAgent(ConflictEvent{1, {assignment.address, kOtherMac}});
   }
   std::vector<std::string> problems;
-  loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+  loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
   Step();
   EXPECT_THAT(problems, testing::SizeIs(9));
   EXPECT_THAT(problems, testing::Contains(testing::HasSubstr("12 more addresses are in two")));
@@ -273,7 +273,7 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
 TEST_F(FleetLoopTest, WhatTheCloudRefusedOfAMachineIsNoProblemOnceItIsForgotten) {
   std::vector<std::string> problems;
   const auto look = [&] {
-    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
     Step();
   };
   Greet(1);

@@ -81,7 +81,7 @@ TEST_F(FleetFactsTest, WhatBlocksANodeIsKnownUntilItIsOverOrTheAgentGoes) {
   std::vector<std::string> problems;
   const auto look = [&] {
     loop_->PostQuery([&](const FleetView& view) {
-      problems = view.problems;
+      problems = view.ProblemTexts();
       const auto session = view.sessions.find(kNode);
       const FitnessFacts facts =
           FactsOf(view.fleet, *view.fleet.ledger.Find(kNode),
@@ -136,7 +136,7 @@ TEST_F(FleetFactsTest, AProblemOfOthersIsListedUntilItIsOver) {
   loop_ = NewLoop();
   std::vector<std::string> problems;
   const auto look = [&] {
-    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    loop_->PostQuery([&](const FleetView& view) { problems = view.ProblemTexts(); });
     Step();
   };
   loop_->PostProblem("kubernetes", "it is away");

@@ -83,7 +83,7 @@ void World::CheckAudit() {
     looked = true;
     now = view.now;
     if (!view.state.recovery.open()) laws_.Break(10, "a recovery does not end");
-    for (const std::string& problem : view.problems) {
+    for (const auto& [topic, problem] : view.problems) {
       if (!IsOver(problem)) laws_.Break(10, "a problem is left: " + problem);
     }
     CheckGivenUp(view);

@@ -150,6 +150,16 @@ void FakeCloud::FailRequests(absl::Status status) {
   fault_ = std::move(status);
 }
 
+void FakeCloud::Forecast(CloudForecast forecast) {
+  absl::MutexLock lock(&mutex_);
+  forecast_ = std::move(forecast);
+}
+
+std::optional<CloudForecast> FakeCloud::ForecastOf(const NodeKey& /*node*/) const {
+  absl::MutexLock lock(&mutex_);
+  return forecast_;
+}
+
 int FakeCloud::applied() const {
   absl::MutexLock lock(&mutex_);
   return applied_;

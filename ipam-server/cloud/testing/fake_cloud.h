@@ -44,6 +44,9 @@ class FakeCloud final : public Cloud {
   void Plant(const NicRequest& nic, const IpConfiguration& entry);
   // Makes every later request come to `status` and change nothing, until an OK status is set.
   void FailRequests(absl::Status status);
+  // What it forecasts of every node from now on.
+  void Forecast(CloudForecast forecast);
+  std::optional<CloudForecast> ForecastOf(const NodeKey& node) const override;
   // The VM is gone, and its NIC with it.
   void Remove(const NodeKey& node);
   int applied() const;
@@ -60,6 +63,7 @@ class FakeCloud final : public Cloud {
   bool holds_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status fault_ ABSL_GUARDED_BY(mutex_);
+  std::optional<CloudForecast> forecast_ ABSL_GUARDED_BY(mutex_);
   std::optional<ip::Prefix> subnet_ ABSL_GUARDED_BY(mutex_);
   int applied_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -26,9 +26,11 @@ std::shared_ptr<const PageAnswer> AnswerCache::Of(const std::string& key,
   absl::MutexLock lock(&kept->mutex);
   // The clock may have been set back while an answer was kept.
   const absl::Duration age = clock_.Now() - kept->at;
-  if (kept->answer == nullptr || age >= kept_ || age < absl::ZeroDuration()) {
+  if (kept->answer == nullptr || age >= kept->lasts || age < absl::ZeroDuration()) {
+    const absl::Time asked = clock_.Now();
     kept->answer = std::make_shared<const PageAnswer>(ask());
     kept->at = clock_.Now();
+    kept->lasts = std::max(kept_, std::min(kLongest, kTimesItTook * (kept->at - asked)));
   }
   return kept->answer;
 }

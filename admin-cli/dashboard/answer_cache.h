@@ -26,7 +26,12 @@ class AnswerCache {
   // The most answers that are kept at a time; the oldest go first.
   static constexpr size_t kMostAnswers = 64;
 
-  // Keeps answers for so long. Borrows the clock.
+  // An answer that took long to get is kept longer: of what is asked again and again, no more than
+  // one part in so many of the time goes into asking. No answer is kept for more than a minute.
+  static constexpr int kTimesItTook = 200;
+  static constexpr absl::Duration kLongest = absl::Minutes(1);
+
+  // Keeps answers for so long at least. Borrows the clock.
   AnswerCache(const os::Clock& clock, absl::Duration kept) : clock_(clock), kept_(kept) {}
 
   // Returns the answer under `key`, from `ask` when none is kept. Of several threads that want the
@@ -38,6 +43,7 @@ class AnswerCache {
   struct Kept {
     absl::Mutex mutex;
     absl::Time at ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+    absl::Duration lasts ABSL_GUARDED_BY(mutex);
     std::shared_ptr<const PageAnswer> answer ABSL_GUARDED_BY(mutex);
   };
   struct Place {

@@ -34,6 +34,43 @@ TEST_F(AnswerCacheTest, KeepsEachAnswerForItsTime) {
   EXPECT_EQ(Get("a"), "2");
 }
 
+TEST_F(AnswerCacheTest, KeepsLongerWhatTookLongerButForNoMoreThanAMinute) {
+  absl::Duration takes = absl::Milliseconds(100);
+  int asked = 0;
+  const auto ask = [&] {
+    ++asked;
+    clock_.Advance(takes);
+    return PageAnswer();
+  };
+  cache_.Of("a", ask);
+  clock_.Advance(absl::Milliseconds(19'999));
+  cache_.Of("a", ask);
+  EXPECT_EQ(asked, 1);
+  takes = absl::Seconds(30);
+  clock_.Advance(absl::Milliseconds(1));
+  cache_.Of("a", ask);
+  EXPECT_EQ(asked, 2);
+  clock_.Advance(absl::Milliseconds(59'999));
+  cache_.Of("a", ask);
+  EXPECT_EQ(asked, 2);
+  clock_.Advance(absl::Milliseconds(1));
+  cache_.Of("a", ask);
+  EXPECT_EQ(asked, 3);
+}
+
+TEST_F(AnswerCacheTest, AnIntervalOfMoreThanAMinuteHolds) {
+  AnswerCache slow(clock_, absl::Minutes(5));
+  int asked = 0;
+  const auto ask = [&] {
+    ++asked;
+    return PageAnswer();
+  };
+  slow.Of("a", ask);
+  clock_.Advance(absl::Minutes(4));
+  slow.Of("a", ask);
+  EXPECT_EQ(asked, 1);
+}
+
 TEST_F(AnswerCacheTest, AClockSetBackKeepsNothingForLong) {
   EXPECT_EQ(Get("a"), "0");
   clock_.Advance(absl::Hours(-1));

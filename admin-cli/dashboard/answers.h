@@ -1,5 +1,6 @@
 // Answers the dashboard's page from the server's answers, which are kept for the interval at which
-// the page asks. Only calls that read are made, by the operator's own right. Thread-safe.
+// the page asks, or longer where they take long (answer_cache.h). Only calls that read are made, by
+// the operator's own right. Thread-safe.
 #pragma once
 
 #include <string>

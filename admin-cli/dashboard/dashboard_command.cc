@@ -80,8 +80,9 @@ Command DashboardCommand() {
           "most traffic of the last hour, budgets, the rollout of policy, events, and the story of "
           "an address, a node or a pod.\n\n"
           "It only shows: nothing can be changed. It asks the server with your certificate and "
-          "your role, and each answer is kept for the interval, so that ten who look cost the "
-          "server as much as one. The URL has a token, and who has none is refused.\n\n"
+          "your role, and each answer is kept for the interval, or longer if it took long, so "
+          "that ten who look cost the server as much as one. The URL has a token, and who has none "
+          "is refused.\n\n"
           "Through ssh, forward a port to it: ssh -L 8080:127.0.0.1:8080 HOST, with --port 8080 "
           "there.",
       .examples = {"spokectl dashboard", "spokectl dashboard --port 8080 --interval 5s",

@@ -119,7 +119,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
 
     def screenshot(self, path):
+        height = self.run("document.documentElement.scrollHeight")
+        self.call("Emulation.setDeviceMetricsOverride", width=1280, height=height, deviceScaleFactor=1, mobile=False)
         picture = self.call("Page.captureScreenshot", format="png")["data"]
+        self.call("Emulation.clearDeviceMetricsOverride")
         with open(path, "wb") as out:
             out.write(base64.b64decode(picture))
 

@@ -1,9 +1,10 @@
-// A server's admin API with a fleet that is made up: dashboard_stage SOCKET. It answers until
-// standard input ends, and its traffic goes on every second. The names of some pods and nodes are
-// hostile.
+// A server's admin API with a fleet that is made up: dashboard_stage SOCKET [NAME]. It answers
+// until standard input ends, and its traffic goes on every second. A node, a pod and a namespace
+// are called NAME; without it the name is hostile.
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -19,13 +20,12 @@ namespace spoke::ctl {
 namespace {
 
 constexpr uint64_t kNodes = 7500;
-constexpr const char* kHostile = "<img src=x onerror=alert(1)>";
 
 int64_t NowMs() { return absl::ToUnixMillis(absl::Now()); }
 
-v1::NodeInfo NodeOf(uint64_t i) {
+v1::NodeInfo NodeOf(uint64_t i, const std::string& odd) {
   v1::NodeInfo node;
-  node.set_name(i == 0 ? kHostile : fmt::format("aks-pool{}-{:05}", i % 4, i));
+  node.set_name(i == 0 ? odd : fmt::format("aks-pool{}-{:05}", i % 4, i));
   node.set_mode(i % 311 == 5 ? "draining" : "active");
   node.set_connected(i % 523 != 7);
   node.set_target(27);
@@ -94,7 +94,7 @@ void AddBudget(FakeState& state) {
   }
 }
 
-void AddEvents(FakeState& state) {
+void AddEvents(FakeState& state, const std::string& odd) {
   const int64_t now = NowMs();
   for (int64_t i = 0; i < 60; ++i) {
     v1::EventInfo& event = state.events.emplace_back();
@@ -103,20 +103,20 @@ void AddEvents(FakeState& state) {
     event.set_event(i % 13 == 5 ? "cloud_throttled" : "node_joined");
     (*event.mutable_fields())["node"] = fmt::format("aks-pool{}-{:05}", i % 4, i * 31);
   }
-  (*state.events.back().mutable_fields())["pod"] = kHostile;
+  (*state.events.back().mutable_fields())["pod"] = odd;
 }
 
 void AddLossyNode(FakeState& state) {
   state.reachability.set_enabled(true);
   v1::ReachabilityNode& node = *state.reachability.add_suspects();
-  node.set_name(NodeOf(4711).name());
+  node.set_name(NodeOf(4711, "").name());
   node.set_suspicion("18 of 90 probes between this node and others were lost");
 }
 
-void Fill(FakeState& state) {
+void Fill(FakeState& state, const std::string& odd) {
   AddLossyNode(state);
   for (uint64_t i = 0; i < kNodes; ++i) {
-    v1::NodeInfo node = NodeOf(i);
+    v1::NodeInfo node = NodeOf(i, odd);
     state.status.set_nodes_connected(state.status.nodes_connected() + (node.connected() ? 1 : 0));
     state.nodes[node.name()] = std::move(node);
   }
@@ -143,13 +143,13 @@ void Fill(FakeState& state) {
   state.rollout.set_connections(1'204'000);
   state.rollout.set_connections_cut(318);
   AddBudget(state);
-  AddEvents(state);
-  state.explain.set_summary(std::string("pods wait on ") + kHostile);
+  AddEvents(state, odd);
+  state.explain.set_summary("pods wait on " + odd);
   state.explain.add_details("3 pods wait there for addresses");
 }
 
 // Sets what the server keeps of the last hour: waves, so that lines cross.
-void SetCourse(FakeState& state) {
+void SetCourse(FakeState& state, const std::string& odd) {
   constexpr int kTimes = 120;
   constexpr int64_t kStepMs = 30'000;
   for (const char* name : {"all", "cluster", "external", "internet"}) {
@@ -157,7 +157,9 @@ void SetCourse(FakeState& state) {
   }
   for (int i = 0; i < kTimes; ++i) state.course.add_times_unix_ms(NowMs() - (kTimes - i) * kStepMs);
   double weight = 100;
-  for (const char* name : {"vision", "search", "ingest", "web", "mail", "batch", "ci", kHostile}) {
+  const std::array<std::string, 8> names = {"vision", "search", "ingest", "web",
+                                            "mail",   "batch",  "ci",     odd};
+  for (const std::string& name : names) {
     v1::TrafficLine& line = *state.course.add_lines();
     line.set_name(name);
     for (int i = 0; i < kTimes; ++i) {
@@ -181,11 +183,11 @@ void SetTraffic(FakeState& state, uint64_t seconds) {
   }
 }
 
-int Serve(const std::string& socket) {
+int Serve(const std::string& socket, const std::string& odd) {
   FakeAdminServer server("unix:" + socket);
-  server.With([](FakeState& state) {
-    Fill(state);
-    SetCourse(state);
+  server.With([&](FakeState& state) {
+    Fill(state, odd);
+    SetCourse(state, odd);
     SetTraffic(state, 0);
   });
   absl::Notification ending;
@@ -213,9 +215,9 @@ int Serve(const std::string& socket) {
 }  // namespace spoke::ctl
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fputs("usage: dashboard_stage SOCKET\n", stderr);
+  if (argc != 2 && argc != 3) {
+    std::fputs("usage: dashboard_stage SOCKET [NAME]\n", stderr);
     return 2;
   }
-  return spoke::ctl::Serve(argv[1]);
+  return spoke::ctl::Serve(argv[1], argc == 3 ? argv[2] : "<img src=x onerror=alert(1)>");
 }

@@ -137,7 +137,10 @@ void Repairer::Round() {
   // have their turn.
   const bool next_pass = pods_.empty() && settings_.repair_pods;
   PodChanges changes = edges_.links.TakePodChanges();
-  if (counts_.rounds % kRoundsOfFullPass == 0) changes.all = true;
+  if (const absl::Time now = edges_.clock.Now(); now >= next_full_pass_) {
+    changes.all = true;
+    next_full_pass_ = now + kFullPass;
+  }
   for (const Assignment& assignment : assignments) {
     if (IsAdopted(assignment.key)) continue;
     LookAt(assignment, changes);

@@ -42,8 +42,8 @@ inline constexpr absl::Duration kRepairRound = absl::Seconds(10);
 // each slice do no more than one attachment, 250 take 25 s.
 inline constexpr absl::Duration kRepairSlice = absl::Milliseconds(3);
 inline constexpr int kMaxRepairsPerSlice = 16;
-// Every so many rounds all pods are looked into.
-inline constexpr uint64_t kRoundsOfFullPass = 30;
+// All pods are looked into so often, whatever the kernel tells.
+inline constexpr absl::Duration kFullPass = absl::Minutes(5);
 inline constexpr absl::Duration kRepairSlicePause = absl::Milliseconds(100);
 // A node that is not healthy is not ready (STATUS), and Kubernetes evicts the pods of such a node
 // after five minutes: what fails for one pod, or once, must not do that to all. So a node is
@@ -150,6 +150,7 @@ class Repairer final : public AttachmentChecker {
   const Attachments& attachments_;
   absl::Time next_round_ = absl::InfinitePast();
   absl::Time next_slice_ = absl::InfinitePast();
+  absl::Time next_full_pass_ = absl::InfinitePast();
   std::map<std::string, HostSide> hosts_;  // The host links in the last round.
   std::map<AttachmentKey, Known> known_;   // Holds present assignments only.
   std::deque<Job> to_mend_;                // Jobs on the node's side.

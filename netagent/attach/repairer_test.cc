@@ -148,6 +148,19 @@ TEST_F(RepairerTest, WhatTheKernelDidNotTellIsFoundWithinFiveMinutes) {
   EXPECT_EQ(kernel_.pod_reads(), 2 + 2 + 1) << "all once more, and the one that was mended";
 }
 
+TEST_F(RepairerTest, AFullPassThatCouldNotReadTheLinksIsMadeInTheNextRound) {
+  Start(2);
+  Run(absl::Seconds(295));
+  kernel_.FailReads(absl::UnavailableError("the list changed"));
+  kernel_.pod(Link(1)).routes.clear();
+  EXPECT_FALSE(kernel_.TakePodChanges().netns.empty());  // Nobody tells the repairer.
+  Run(absl::Seconds(10));
+  ASSERT_EQ(repairer_->counts().failed_rounds, 1U);
+  kernel_.FailReads(absl::OkStatus());
+  Run(absl::Seconds(10));
+  EXPECT_EQ(Differences(), 0);
+}
+
 TEST_F(RepairerTest, APodThatIsNotRightIsLookedIntoUntilItIs) {
   Start(2);
   kernel_.FailMending(Part::kPodRoute, absl::InternalError("no"));

@@ -166,6 +166,7 @@ void FleetLoop::CountEffects(const Effects& effects) const {
 
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
+  EndCloudProblems(batch.effects);
   TellNodesGone(batch.effects);  // It comes before one that is back after all is welcomed.
   for (auto& [session, answer] : batch.answers) edges_.agents.Send(session, std::move(answer));
   if (!state_.recovery.open()) {
@@ -274,12 +275,23 @@ void FleetLoop::TellObjects() {
   edges_.on_objects(state_.objects);
 }
 
-// A machine that has another key now holds nothing under the one before. What the cloud refused of
-// one that is gone is no problem any more; of another under its name it is told anew.
-void FleetLoop::TellNodesGone(const Effects& effects) {
-  for (const Finding& finding : effects.findings) {
-    if (finding.kind == Finding::Kind::kGone) SetProblem(CloudTopicOf(finding.node), "");
+// Whether the cloud is asked for the machine until it has done so: what it refuses else is no
+// problem, and nothing would ever end it.
+bool FleetLoop::NeedsCloud(const NodeKey& node) const {
+  const NodeRecord* record = state_.fleet.ledger.Find(node);
+  if (record == nullptr || !MayAskCloud(*record)) return false;
+  return !record->configurations.empty() || !record->wanted.empty();
+}
+
+void FleetLoop::EndCloudProblems(const Effects& effects) {
+  if (problems_by_topic_.empty()) return;
+  for (const NodeKey& node : effects.changed) {
+    if (!NeedsCloud(node)) SetProblem(CloudTopicOf(node), "");
   }
+}
+
+// A machine that has another key now holds nothing under the one before.
+void FleetLoop::TellNodesGone(const Effects& effects) {
   if (!edges_.on_node_gone) return;
   for (const Finding& finding : effects.findings) {
     if (finding.kind == Finding::Kind::kGone) edges_.on_node_gone(finding.node);

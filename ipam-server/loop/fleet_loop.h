@@ -69,7 +69,9 @@ struct LoopRates {
 
 // What a query sees; valid during the call only.
 // The topic of the problem that the cloud refuses to change the node's NIC.
-inline std::string CloudTopicOf(const NodeKey& node) { return "cloud " + node.name; }
+inline std::string CloudTopicOf(const NodeKey& node) {
+  return "cloud " + node.name + " " + node.vm_id;
+}
 
 struct FleetView {
   const ServerState& state;
@@ -266,6 +268,9 @@ class FleetLoop {
   void SpreadPolicy();
   void TellObjects();
   void TellNodesGone(const Effects& effects);
+  bool MayAskCloud(const NodeRecord& record) const;
+  bool NeedsCloud(const NodeKey& node) const;
+  void EndCloudProblems(const Effects& effects);
   void SendPolicy(const NodeKey& node, Session& session);
   void SendPolicyAnew(const NodeKey& node, Session& session);  // Sends it in one of the next turns.
   void Fail(const absl::Status& why, Batch& batch);

@@ -167,8 +167,7 @@ void FleetLoop::Handle(CloudEvent event, Batch& batch) {
     edges_.metrics->CountCloudCall(CloudCall::kApply, event.result.status(),
                                    batch.now - asked.mapped());
   }
-  // Nothing is asked any more for a machine that has been forgotten meanwhile.
-  if (!event.result.ok() && state_.fleet.ledger.Find(event.node) == nullptr) return;
+  if (!event.result.ok() && !NeedsCloud(event.node)) return;
   if (!event.result.ok()) {
     cloud_retries_[event.node] = batch.now + kCloudRetryDelay;
     if (!problems_by_topic_.contains(topic)) {

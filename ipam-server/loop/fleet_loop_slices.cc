@@ -168,15 +168,19 @@ void FleetLoop::FinishListing(Batch& batch) {
 
 // --- What is said to the cloud and to agents. ---
 
+// Where machines are known by name only, what has the name now is another's NIC.
+bool FleetLoop::MayAskCloud(const NodeRecord& record) const {
+  if (record.mode == NodeMode::kRetired && !settings_.fleet.cloud_chooses) return false;
+  return HasItsInstance(state_.fleet.ledger, record);
+}
+
 // Asks the cloud after what was decided has been stored.
 void FleetLoop::RequestSome() {
   if (!state_.recovery.open()) return;
   for (size_t i = 0; i < kRequestsPerTurn && !attach_waiting_.empty(); ++i) {
     const auto next = attach_waiting_.extract(attach_waiting_.begin());
     const NodeRecord* record = state_.fleet.ledger.Find(next.value());
-    if (record == nullptr || !HasItsInstance(state_.fleet.ledger, *record)) continue;
-    // Where machines are known by name only, what has the name now is another's NIC.
-    if (record->mode == NodeMode::kRetired && !settings_.fleet.cloud_chooses) continue;
+    if (record == nullptr || !MayAskCloud(*record)) continue;
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());

@@ -270,6 +270,30 @@ TEST_F(FleetLoopTest, ARestartKeepsEverythingAndFinishesWhatWasUnderWay) {
   EXPECT_THAT(SentTo<node_api::Welcome>(2), ElementsAre(node_api::Welcome{.session_epoch = 2}));
 }
 
+TEST_F(FleetLoopTest, WhatTheCloudRefusesOfAMachineWhoseNameAnotherHasIsNoProblemOfThatOne) {
+  std::map<std::string, std::string> problems;
+  const auto look = [&] {
+    loop_->PostQuery([&](const FleetView& view) { problems = view.problems; });
+    Step();
+  };
+  Greet(1);
+  loop_->PostFromAgent(CloudEvent{kNode, absl::NotFoundError("there is no such VM")});
+  look();
+  const NodeKey other{kNode.name, "vm-2"};
+  ASSERT_TRUE(problems.contains(CloudTopicOf(kNode)));
+  EXPECT_FALSE(problems.contains(CloudTopicOf(other)));
+
+  // The first machine held nothing yet, and nothing is wanted for it any more.
+  loop_->PostHello(2, {.node = IdentityOf(other, "b2", "/subscriptions/s/vm/2")});
+  Step();
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty());
+
+  loop_->PostFromAgent(CloudEvent{kNode, absl::NotFoundError("there is no such VM")});
+  look();
+  EXPECT_THAT(problems, testing::IsEmpty()) << "the answer to an earlier request is late";
+}
+
 TEST_F(FleetLoopTest, WhatTheCloudRefusedOfAMachineIsNoProblemOnceItIsForgotten) {
   std::vector<std::string> problems;
   const auto look = [&] {

@@ -129,6 +129,9 @@ void SimCloud::Send(ipam::NicRequest desired) {
           trace.Say("cloud vm={} entries={} {}", desired.node.vm_id, desired.configurations.size(),
                     base::MessageOf(result.status()));
           if (!*alive) trace.Count("cloud carried out for a dead server");
+          if (absl::IsNotFound(result.status())) {
+            trace.Count("cloud asked for a machine that is gone");
+          }
         }
         if (lost && result.ok()) {
           trace.Count("cloud answer lost");

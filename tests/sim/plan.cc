@@ -22,6 +22,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kReboot, "reboot"},
     {Act::kReplace, "replace"},
     {Act::kReimage, "reimage"},
+    {Act::kDouble, "double"},
     {Act::kForget, "forget"},
     {Act::kCutNode, "cut-node"},
     {Act::kCutServer, "cut-server"},
@@ -175,6 +176,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"take off", {Act::kTakeOff, 1, 8}},
       {"write back", {Act::kWriteBack, 1, 0, absl::Minutes(3)}},
       {"reimage", {Act::kReimage, 1}},
+      {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
   };
   for (const Apart& apart : all) {
     Random random = RandomFor(seed, apart.name);
@@ -207,6 +209,7 @@ Target TargetOf(Act act) {
     case Act::kReboot:
     case Act::kReplace:
     case Act::kReimage:
+    case Act::kDouble:
     case Act::kCutNode:
     case Act::kTakeOff:
     case Act::kWriteBack:

@@ -1,79 +1,10 @@
 #include "tests/sim/scenarios.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "fmt/core.h"
+#include "tests/sim/scenario_builder.h"
 
 namespace spoke::sim {
 namespace {
-
-constexpr absl::Duration kSecond = absl::Seconds(1);
-
-// Builds a scenario event by event.
-class Builder {
- public:
-  Builder(std::string name, std::string origin, int nodes) {
-    scenario_.name = std::move(name);
-    scenario_.origin = std::move(origin);
-    scenario_.run.world.seed = base::Fnv1a(scenario_.name);
-    scenario_.run.world.nodes = nodes;
-    scenario_.run.until = absl::Minutes(6);
-    scenario_.run.settling = absl::Minutes(5);
-  }
-  Builder& Servers(int servers) {
-    scenario_.run.world.servers = servers;
-    return *this;
-  }
-  Builder& Pool(std::string pool) {
-    scenario_.run.world.pool = std::move(pool);
-    return *this;
-  }
-  Builder& Until(absl::Duration until) {
-    scenario_.run.until = until;
-    return *this;
-  }
-  Builder& At(double second, Act act, uint64_t target = 0, int64_t amount = 0, double lasts = 0) {
-    scenario_.run.plan.push_back({.at = second * kSecond,
-                                  .act = act,
-                                  .target = target,
-                                  .amount = amount,
-                                  .lasts = lasts * kSecond});
-    return *this;
-  }
-  Builder& OnAll(double second, Act act, int64_t amount = 0) {
-    for (int node = 0; node < scenario_.run.world.nodes; ++node) {
-      At(second, act, static_cast<uint64_t>(node), amount);
-    }
-    return *this;
-  }
-  // From `first` on, each `step` seconds, before `last`.
-  struct Times {
-    double first;
-    double step;
-    double last;
-  };
-  Builder& Each(const Times& times, Act act, int64_t amount = 0, double lasts = 0) {
-    uint64_t target = 0;
-    for (double second = times.first; second < times.last; second += times.step) {
-      At(second, act, target++, amount, lasts);
-    }
-    return *this;
-  }
-  Builder& Promises(std::string what, uint64_t least = 1) {
-    scenario_.promises.push_back({std::move(what), least});
-    return *this;
-  }
-  Scenario Build() {
-    Plan& plan = scenario_.run.plan;
-    std::stable_sort(plan.begin(), plan.end(),
-                     [](const auto& a, const auto& b) { return a.at < b.at; });
-    return scenario_;
-  }
-
- private:
-  Scenario scenario_;
-};
 
 void AddPods(std::vector<Scenario>& all) {
   all.push_back(Builder("late-and-doubled-dels", "ACN#885, ACN#4829: a DEL frees the next pod", 3)
@@ -509,6 +440,29 @@ void AddLatecomers(std::vector<Scenario>& all) {
           .Build());
 }
 
+// Two machines that an operator gave one name, both of which go on.
+void AddDoubles(std::vector<Scenario>& all) {
+  all.push_back(Builder("two-machines-of-one-name", "a VM is copied with its host name", 3)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .At(60, Act::kDouble, 0, 4, 130)
+                    .Each({70, 30, 200}, Act::kStartPods, 2)
+                    .At(200, Act::kStartPods, 0, 20)
+                    .At(210, Act::kDouble, 1, 6, 60)
+                    .At(220, Act::kKillServer, 0, 1)
+                    .At(240, Act::kDrain, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("two machines of one name", 2)
+                    .Promises("server died")
+                    .Build());
+  all.push_back(Builder("gone-while-it-is-asked-for", "seed 547: a problem that nothing ends", 6)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .At(100, Act::kCloudSlow, 0, 0, 19)
+                    .Each({103, 1, 113}, Act::kDouble, 3, 6)
+                    .Promises("two machines of one name", 10)
+                    .Promises("cloud asked for a machine that is gone")
+                    .Build());
+}
+
 // NICs that are not as the servers have left them.
 void AddOtherWriters(std::vector<Scenario>& all) {
   all.push_back(Builder("nics-that-others-write", "a NIC is edited by hand, or by a tool", 3)
@@ -558,6 +512,7 @@ std::vector<Scenario> AllScenarios() {
   AddCooldowns(all);
   AddLatecomers(all);
   AddOtherWriters(all);
+  AddDoubles(all);
   return all;
 }
 

@@ -25,6 +25,7 @@ void World::CheckSettled() {
 
 void World::CheckPods() {
   for (const auto& node : nodes_) {
+    if (!node->machine.exists) continue;
     const Runtime& runtime = *node->runtime;
     const size_t built = node->agent ? node->agent->attachments().assignments().Built().size() : 0;
     if (built != runtime.running()) {
@@ -95,6 +96,7 @@ void World::CheckAudit() {
   if (!looked) return laws_.Break(10, "the server does not answer");
   snapshot.listing = fabric_.List();
   for (const auto& node : nodes_) {
+    if (!node->machine.exists) continue;
     if (!node->agent) {
       laws_.Break(10, node->machine.name + " has no agent");
       continue;

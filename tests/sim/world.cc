@@ -30,7 +30,7 @@ World::World(const WorldSettings& settings)
       lease_until_(schedule_.now()),
       operators_(RandomFor(settings.seed, "operators")) {
   for (size_t i = 0; i < static_cast<size_t>(settings_.servers); ++i) AddHost(i);
-  for (size_t i = 0; i < static_cast<size_t>(settings_.nodes); ++i) AddNode(i);
+  for (int i = 0; i < settings_.nodes; ++i) AddNode(fmt::format("node-{}", i));
 }
 
 World::~World() {

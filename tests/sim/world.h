@@ -89,7 +89,7 @@ class World final : public StreamEnds {
   };
 
   // --- Machines (world_machines.cc). ---
-  void AddNode(size_t index);
+  Node& AddNode(std::string name);
   void Boot(Node& node, bool disk_is_new = false);
   void StartAgent(Node& node);
   void StartAgentLater(Node& node, absl::Duration least, absl::Duration most);
@@ -100,6 +100,7 @@ class World final : public StreamEnds {
   void Reboot(Node& node);
   void Replace(Node& node);
   void Reimage(Node& node);
+  void AddDouble(const Node& node, const PlannedEvent& event);
   void Dial(Node& node, size_t server);
 
   // --- Servers (world_servers.cc). ---
@@ -113,6 +114,9 @@ class World final : public StreamEnds {
   ipam::ServerSettings ServerSettingsOf() const;
 
   // --- Operators (world_operators.cc). ---
+  Node& TargetNode(const PlannedEvent& event) {
+    return *nodes_[event.target % static_cast<uint64_t>(settings_.nodes)];
+  }
   void DoToMachine(Node& node, const PlannedEvent& event);
   void DoToServer(const PlannedEvent& event);
   void DoToEdges(const PlannedEvent& event);
@@ -147,6 +151,7 @@ class World final : public StreamEnds {
   uint64_t stores_ = 0;
   absl::Time lease_until_;  // Nobody else may lead before.
   std::optional<StoreDisks::Records> backup_;
+  // Those of the settings come first; behind them are the doubles, gone or not.
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<Host>> hosts_;
   Random operators_;

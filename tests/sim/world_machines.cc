@@ -8,13 +8,14 @@
 
 namespace spoke::sim {
 
-void World::AddNode(size_t index) {
+World::Node& World::AddNode(std::string name) {
+  const size_t index = nodes_.size();
   nodes_.push_back(std::make_unique<Node>());
   Node& node = *nodes_.back();
   node.random = std::make_unique<Random>(RandomFor(settings_.seed, fmt::format("node {}", index)));
   node.alarm = std::make_unique<Alarm>(schedule_, [this, &node] { GoRound(node); });
   node.machine.index = index;
-  node.machine.name = fmt::format("node-{}", index);
+  node.machine.name = std::move(name);
   node.machine.exists = false;
   node.runtime = std::make_unique<Runtime>(Runtime::Edges{
       .machine = node.machine,
@@ -27,6 +28,7 @@ void World::AddNode(size_t index) {
       .after_call = [this, &node] { Tend(node); },
   });
   Replace(node);
+  return node;
 }
 
 // The machine begins anew: nothing of what was in its memory is there any more.
@@ -86,6 +88,19 @@ void World::Reimage(Node& node) {
   Boot(node, /*disk_is_new=*/true);
 }
 
+// Somebody has given two machines one name, and deletes one of them after a while.
+void World::AddDouble(const Node& node, const PlannedEvent& event) {
+  Node& other = AddNode(node.machine.name);
+  other.runtime->Start(static_cast<uint64_t>(std::max<int64_t>(1, event.amount)));
+  trace_.Say("another machine is {} as well: {}", node.machine.name, other.machine.vm_id);
+  trace_.Count("two machines of one name");
+  schedule_.After(event.lasts, [this, &other] {
+    EndMachine(other);
+    other.machine.exists = false;
+    fabric_.RemoveVm(other.machine.vm_id);
+  });
+}
+
 void World::EndMachine(Node& node) {
   network_.EndNode(node.machine.index, /*silent=*/true);
   if (node.agent) {
@@ -104,7 +119,7 @@ void World::StartAgentLater(Node& node, absl::Duration least, absl::Duration mos
 }
 
 void World::StartAgent(Node& node) {
-  if (node.agent) return;
+  if (node.agent || !node.machine.exists) return;
   std::vector<std::string> servers;
   for (const auto& host : hosts_) servers.push_back(fmt::format("server-{}", host->index));
   node.agent = std::make_unique<Agent>(

@@ -30,7 +30,7 @@ void World::For(absl::Duration lasts, double& share, double value) {
 void World::Do(const PlannedEvent& event) {
   switch (TargetOf(event.act)) {
     case Target::kMachine:
-      return DoToMachine(*nodes_[event.target % nodes_.size()], event);
+      return DoToMachine(TargetNode(event), event);
     case Target::kAllAgents:
       for (const auto& node : nodes_) {
         if (node->agent) node->agent->life().DieAfter(static_cast<int>(event.amount));
@@ -53,6 +53,7 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kReboot) Reboot(node);
   if (event.act == Act::kReplace) Replace(node);
   if (event.act == Act::kReimage) Reimage(node);
+  if (event.act == Act::kDouble) AddDouble(node, event);
   if (event.act == Act::kTakeOff || event.act == Act::kWriteBack) WriteAsAnother(node, event);
   if (event.act == Act::kCutNode) {
     network_.CutOffNode(node.machine.index, schedule_.now() + event.lasts);
@@ -166,7 +167,7 @@ void World::Change(
 }
 
 void World::DoAsOperator(const PlannedEvent& event) {
-  const std::string node = nodes_[event.target % nodes_.size()]->machine.name;
+  const std::string node = TargetNode(event).machine.name;
   if (event.act == Act::kDrain || event.act == Act::kUndrain) {
     const bool drains = event.act == Act::kDrain;
     const auto mode = drains ? ipam::NodeMode::kDraining : ipam::NodeMode::kActive;
@@ -195,7 +196,7 @@ void World::DoAsOperator(const PlannedEvent& event) {
              return effects;
            });
   } else if (event.act == Act::kForget) {
-    ForgetFormer(*nodes_[event.target % nodes_.size()]);
+    ForgetFormer(TargetNode(event));
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
     trace_.Count("backup");
@@ -292,20 +293,20 @@ void World::Heal() {
   machine_faults_ = {};
   runtime_faults_ = {};
   for (const auto& host : hosts_) host->store_faults = {};
-  for (const auto& node : nodes_) {
-    DoAsOperator({.act = Act::kUndrain, .target = node->machine.index});
+  for (int node = 0; node < settings_.nodes; ++node) {
+    DoAsOperator({.act = Act::kUndrain, .target = static_cast<uint64_t>(node)});
   }
   DoAsOperator({.act = Act::kEndReservations});
   DoAsOperator({.act = Act::kLift});
 }
 
 void World::Tidy() {
-  for (const auto& node : nodes_) {
-    DoAsOperator({.act = Act::kUndrain, .target = node->machine.index});
+  for (int node = 0; node < settings_.nodes; ++node) {
+    DoAsOperator({.act = Act::kUndrain, .target = static_cast<uint64_t>(node)});
   }
   DoAsOperator({.act = Act::kUnfreeze});
   const bool all_connected = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return node->agent && node->agent->connected();
+    return !node->machine.exists || (node->agent && node->agent->connected());
   });
   if (!all_connected) return;
   // Machines that are gone never speak again.

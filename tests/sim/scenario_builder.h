@@ -1,0 +1,81 @@
+// Builds the events of a named run one by one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "lib/base/fnv1a.h"
+#include "tests/sim/plan.h"
+#include "tests/sim/scenarios.h"
+
+namespace spoke::sim {
+
+// Not thread-safe.
+class Builder {
+ public:
+  Builder(std::string name, std::string origin, int nodes) {
+    scenario_.name = std::move(name);
+    scenario_.origin = std::move(origin);
+    scenario_.run.world.seed = base::Fnv1a(scenario_.name);
+    scenario_.run.world.nodes = nodes;
+    scenario_.run.until = absl::Minutes(6);
+    scenario_.run.settling = absl::Minutes(5);
+  }
+  Builder& Servers(int servers) {
+    scenario_.run.world.servers = servers;
+    return *this;
+  }
+  Builder& Pool(std::string pool) {
+    scenario_.run.world.pool = std::move(pool);
+    return *this;
+  }
+  Builder& Until(absl::Duration until) {
+    scenario_.run.until = until;
+    return *this;
+  }
+  Builder& At(double second, Act act, uint64_t target = 0, int64_t amount = 0, double lasts = 0) {
+    scenario_.run.plan.push_back({.at = absl::Seconds(second),
+                                  .act = act,
+                                  .target = target,
+                                  .amount = amount,
+                                  .lasts = absl::Seconds(lasts)});
+    return *this;
+  }
+  Builder& OnAll(double second, Act act, int64_t amount = 0) {
+    for (int node = 0; node < scenario_.run.world.nodes; ++node) {
+      At(second, act, static_cast<uint64_t>(node), amount);
+    }
+    return *this;
+  }
+  // From `first` on, each `step` seconds, before `last`.
+  struct Times {
+    double first;
+    double step;
+    double last;
+  };
+  Builder& Each(const Times& times, Act act, int64_t amount = 0, double lasts = 0) {
+    uint64_t target = 0;
+    for (double second = times.first; second < times.last; second += times.step) {
+      At(second, act, target++, amount, lasts);
+    }
+    return *this;
+  }
+  Builder& Promises(std::string what, uint64_t least = 1) {
+    scenario_.promises.push_back({std::move(what), least});
+    return *this;
+  }
+  Scenario Build() {
+    Plan& plan = scenario_.run.plan;
+    std::stable_sort(plan.begin(), plan.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    return scenario_;
+  }
+
+ private:
+  Scenario scenario_;
+};
+
+}  // namespace spoke::sim

@@ -155,5 +155,16 @@ TEST(NetworkCounters, AreReadAsTheKernelPrintsThem) {
   EXPECT_EQ(ParseTcpSockets("TCP: inuse\n"), std::nullopt);
 }
 
+TEST(NetworkCounters, OfADeviceThatCannotBeReadAreLeftOut) {
+  EXPECT_THAT(ParsePackets("", "spk"), IsEmpty());
+  for (const char* text :
+       {"spk1", "spk1:", "spk1: 1 2 3\n", "spk1: 1 x 0 0 0 0 0 0 3 4\n",
+        "spk1: 1 2 0 0 0 0 0 0 3 -4\n", "   ", "\n\n", "xspk1: 1 2 0 0 0 0 0 0 3 4"}) {
+    EXPECT_THAT(ParsePackets(text, "spk"), IsEmpty()) << text;
+  }
+  EXPECT_THAT(ParsePackets("spk1: 1 2\nspk2: 1 2 0 0 0 0 0 0 3 4", "spk"),
+              testing::ElementsAre(testing::Pair("spk2", 6)));
+}
+
 }  // namespace
 }  // namespace spoke::node_checks

@@ -182,16 +182,8 @@ void FactsReader::ReadCounters(NodeFacts& facts) {
 
 void FactsReader::ReadPodLinks(NodeFacts& facts) const {
   if (settings_.stage != Stage::kAgent || !settings_.counts) return;
-  std::error_code error;
-  for (fs::directory_iterator it(Rooted("/sys/class/net"), error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    if (!name.starts_with(kPodLinkPrefix)) continue;
-    const std::string statistics = it->path().string() + "/statistics/";
-    const auto received = ReadNumber(statistics + "rx_packets");
-    const auto sent = ReadNumber(statistics + "tx_packets");
-    if (received && sent) facts.link_packets[name] = *received + *sent;
-  }
+  const auto devices = os::ReadFile(proc_ + "/net/dev", kMaxForeignBytes);
+  if (devices.ok()) facts.link_packets = ParsePackets(*devices, kPodLinkPrefix);
 }
 
 void FactsReader::ReadSysctls(NodeFacts& facts) const {

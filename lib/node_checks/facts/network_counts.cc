@@ -65,4 +65,28 @@ std::optional<uint64_t> ParseTcpSockets(std::string_view sockstat) {
   return sockets;
 }
 
+// A line is "  eth0: " and sixteen numbers: bytes, packets and six more that were received, and the
+// same of what was sent.
+std::map<std::string, uint64_t> ParsePackets(std::string_view dev, std::string_view prefix) {
+  constexpr size_t kReceived = 1;
+  constexpr size_t kSent = 9;
+  std::map<std::string, uint64_t> packets;
+  while (!dev.empty()) {
+    std::string_view line = dev.substr(0, dev.find('\n'));
+    dev.remove_prefix(std::min(dev.size(), line.size() + 1));
+    line.remove_prefix(std::min(line.size(), line.find_first_not_of(' ')));
+    const size_t colon = line.find(':');
+    if (!line.starts_with(prefix) || colon == line.npos) continue;
+    const Words numbers = WordsOf(std::string(line.substr(colon + 1)));
+    uint64_t received = 0;
+    uint64_t sent = 0;
+    if (numbers.size() <= kSent || !absl::SimpleAtoi(numbers[kReceived], &received) ||
+        !absl::SimpleAtoi(numbers[kSent], &sent)) {
+      continue;
+    }
+    packets[std::string(line.substr(0, colon))] = received + sent;
+  }
+  return packets;
+}
+
 }  // namespace spoke::node_checks

@@ -1,10 +1,12 @@
 // What the kernel counts of the NIC, of TCP and of ports, from the text of its files. Pure.
 //
 // Sources: Documentation/ABI/testing/sysfs-class-net and sysfs-class-net-statistics of the kernel;
-// RFC 4022 for the counters of TCP in /proc/net/snmp; proc(5) for /proc/net/sockstat.
+// RFC 4022 for the counters of TCP in /proc/net/snmp; proc(5) for /proc/net/sockstat and
+// /proc/net/dev.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,5 +38,9 @@ void ParseTcpCounters(std::string_view snmp, NetworkCounters& out);
 // Returns the IPv4 sockets of TCP that hold a port, in use and in TIME_WAIT, from the text of
 // /proc/net/sockstat.
 std::optional<uint64_t> ParseTcpSockets(std::string_view sockstat);
+
+// Returns the packets received and sent by each device whose name begins with `prefix`, from the
+// text of /proc/net/dev. A line that cannot be read is passed over.
+std::map<std::string, uint64_t> ParsePackets(std::string_view dev, std::string_view prefix);
 
 }  // namespace spoke::node_checks

@@ -415,12 +415,6 @@ std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger) {
   return nodes;
 }
 
-uint64_t CountNodesWithAddresses(const Ledger& ledger) {
-  return static_cast<uint64_t>(
-      std::count_if(ledger.nodes().begin(), ledger.nodes().end(),
-                    [](const auto& node) { return HasAddresses(node.second); }));
-}
-
 AddressCounts CountAddresses(const Ledger& ledger) {
   AddressCounts counts;
   for (const PoolEntry& entry : ledger.pools()) counts += entry.counts;

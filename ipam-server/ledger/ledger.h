@@ -133,8 +133,6 @@ bool HasItsInstance(const Ledger& ledger, const NodeRecord& record);
 bool HasAddresses(const NodeRecord& record);
 // Returns the nodes of which that is so.
 std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger);
-// Returns how many they are.
-uint64_t CountNodesWithAddresses(const Ledger& ledger);
 // Counts addresses over all nodes and pools.
 AddressCounts CountAddresses(const Ledger& ledger);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -25,6 +26,10 @@ struct NodeKey {
   std::string vm_id;
 
   auto operator<=>(const NodeKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const NodeKey& key) {
+    return H::combine(std::move(hash), key.name, key.vm_id);
+  }
 };
 
 NodeKey KeyOf(const node_api::Hello& hello);

@@ -30,7 +30,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
       last_tick_(edges.clock.Now()) {
   writer_.Reset(std::move(loaded.revisions), loaded.newest_chunk);
   changed_by_loading_ = std::move(loaded.changed);
-  nodes_with_addresses_ = CountNodesWithAddresses(state_.fleet.ledger);
+  FindWithAddresses();
   if (edges_.witness != nullptr) {
     state_.recovery.Begin(edges_.witness->found(), edges.clock.Now(), edges_.leadership);
   }
@@ -154,6 +154,7 @@ void FleetLoop::Commit(Batch& batch) {
     state_.recovery.Committed();
     token_.clear();
   }
+  UpdateWithAddresses(batch.effects.changed);
   RememberMark(batch.now, /*at_once=*/false);
   CountEffects(batch.effects);
   CarryOut(batch);
@@ -192,7 +193,7 @@ void FleetLoop::CarryOut(Batch& batch) {
     node_api::DesiredState next = NextDesired(state_.fleet, *record, batch.now, session->second);
     if (edges_.witness != nullptr) {
       if (token_.empty()) {
-        token_ = edges_.witness->Sign(state_.recovery.Mark(nodes_with_addresses_));
+        token_ = edges_.witness->Sign(state_.recovery.Mark(with_addresses_.size()));
       }
       next.store_token = token_;
     }

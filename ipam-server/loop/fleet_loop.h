@@ -20,6 +20,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "ipam-server/cloud/cloud.h"
@@ -268,6 +269,8 @@ class FleetLoop {
   void SpreadPolicy();
   void TellObjects();
   void TellNodesGone(const Effects& effects);
+  void FindWithAddresses();
+  void UpdateWithAddresses(const std::set<NodeKey>& changed);
   bool MayAskCloud(const NodeRecord& record) const;
   bool NeedsCloud(const NodeKey& node) const;
   void EndCloudProblems(const Effects& effects);
@@ -292,7 +295,7 @@ class FleetLoop {
 
   // The state owned by the loop's thread.
   ServerState state_;
-  uint64_t nodes_with_addresses_ = 0;  // The last count.
+  absl::flat_hash_set<NodeKey> with_addresses_;  // The nodes of which HasAddresses() is stored.
   absl::Time mark_remembered_;
   uint64_t epoch_remembered_ = 0;
   std::string token_;  // The last commit's; empty: none was made since.

@@ -16,6 +16,25 @@ constexpr absl::Duration kMarkPeriod = absl::Seconds(1);
 
 }  // namespace
 
+void FleetLoop::FindWithAddresses() {
+  with_addresses_.clear();
+  for (const auto& [key, record] : state_.fleet.ledger.nodes()) {
+    if (HasAddresses(record)) with_addresses_.insert(key);
+  }
+}
+
+// By what was stored: to count all nodes once a second costs more than that in a large fleet.
+void FleetLoop::UpdateWithAddresses(const std::set<NodeKey>& changed) {
+  for (const NodeKey& key : changed) {
+    const NodeRecord* record = state_.fleet.ledger.Find(key);
+    if (record != nullptr && HasAddresses(*record)) {
+      with_addresses_.insert(key);
+    } else {
+      with_addresses_.erase(key);
+    }
+  }
+}
+
 // A mark that cannot be written only makes the next start ask nodes.
 void FleetLoop::RememberMark(absl::Time now, bool at_once) {
   if (edges_.witness == nullptr || !state_.recovery.open()) return;
@@ -23,9 +42,9 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
   const absl::Duration passed = now - mark_remembered_;
   if (!at_once && passed >= absl::ZeroDuration() && passed < kMarkPeriod) return;
   mark_remembered_ = now;
-  nodes_with_addresses_ = CountNodesWithAddresses(state_.fleet.ledger);
   epoch_remembered_ = state_.recovery.state().epoch;
-  const absl::Status status = edges_.witness->Remember(state_.recovery.Mark(nodes_with_addresses_));
+  const absl::Status status =
+      edges_.witness->Remember(state_.recovery.Mark(with_addresses_.size()));
   SetProblem("mark", status.ok() ? std::string()
                                  : fmt::format("the mark beside the store cannot be written: {}",
                                                base::MessageOf(status)));

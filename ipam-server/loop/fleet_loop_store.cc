@@ -86,10 +86,11 @@ void FleetLoop::FinishReload() {
   TakeUnstored(found.state.fleet, state_.fleet);        // No agent of those says it again.
   Recovery recovery = std::move(state_.recovery);       // How it stands is in no store.
   const uint64_t cuts_accepted = state_.cuts_accepted;  // It is in no store either.
-  recovery.OnReload(found.state.recovery.state(), nodes_with_addresses_, edges_.clock.Now());
+  recovery.OnReload(found.state.recovery.state(), with_addresses_.size(), edges_.clock.Now());
   std::swap(state_, found.state);
   state_.recovery = std::move(recovery);
   state_.cuts_accepted = cuts_accepted;
+  FindWithAddresses();
   token_.clear();
   if (!state_.recovery.open()) {
     state_.fleet.hold.active = true;

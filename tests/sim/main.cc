@@ -23,6 +23,7 @@ struct Options {
   uint64_t seed = 1;
   uint64_t seeds = 1;
   int nodes = 0;
+  double events = -1;
   double until_s = 0;
   std::string scenario;
   int mutant = 0;
@@ -110,7 +111,7 @@ int RunSeeds(const Options& options) {
   std::map<std::string, uint64_t> counts;
   const double began = CpuMinutes();
   for (uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
-    RunSettings settings = SettingsOfSeed(seed, options.nodes);
+    RunSettings settings = SettingsOfSeed(seed, options.nodes, options.events);
     settings.world.keep_trace = options.trace;
     if (options.until_s > 0) {
       settings.until = absl::Seconds(options.until_s);
@@ -143,6 +144,9 @@ int main(int argc, char** argv) try {
   app.add_option("--seed", options.seed, "The first seed");
   app.add_option("--seeds", options.seeds, "How many seeds, one after the other");
   app.add_option("--nodes", options.nodes, "How many nodes; 0: as the seed says");
+  app.add_option("--events", options.events,
+                 "How much befalls a node in an hour, faults and pods; 40 unless said otherwise")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--until", options.until_s, "Ends the run after so many simulated seconds");
   app.add_option("--scenario", options.scenario, "Runs this scenario, or all, instead of seeds");
   app.add_option("--mutant", options.mutant, "Has this defect");

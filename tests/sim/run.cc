@@ -4,7 +4,7 @@
 
 namespace spoke::sim {
 
-RunSettings SettingsOfSeed(uint64_t seed, int nodes) {
+RunSettings SettingsOfSeed(uint64_t seed, int nodes, double events) {
   Random random = RandomFor(seed, "size");
   RunSettings settings;
   settings.world.seed = seed;
@@ -12,9 +12,10 @@ RunSettings SettingsOfSeed(uint64_t seed, int nodes) {
   if (nodes > 0) settings.world.nodes = nodes;
   if (nodes > 30) settings.world.pool = "10.0.0.0/12";
   settings.world.servers = random.Chance(0.5) ? 1 : 3;
-  settings.plan = RandomPlan(
-      seed,
-      {.nodes = settings.world.nodes, .servers = settings.world.servers, .until = settings.until});
+  PlanSettings plan{
+      .nodes = settings.world.nodes, .servers = settings.world.servers, .until = settings.until};
+  if (events >= 0) plan.events_per_node_hour = events;
+  settings.plan = RandomPlan(seed, plan);
   return settings;
 }
 

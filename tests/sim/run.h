@@ -33,7 +33,8 @@ struct RunResult {
 RunResult RunPlan(const RunSettings& settings);
 
 // Returns what `seed` does to a fleet: its size, its servers, and its plan.
-// `nodes`: instead of what the seed says; 0: as it says.
-RunSettings SettingsOfSeed(uint64_t seed, int nodes = 0);
+// `nodes`: instead of what the seed says; 0: as it says. `events`: how much befalls a node in an
+// hour, faults and pods that come or go together; what is less than 0: as much as PlanSettings say.
+RunSettings SettingsOfSeed(uint64_t seed, int nodes = 0, double events = -1);
 
 }  // namespace spoke::sim

@@ -36,7 +36,8 @@ usage: scripts/test.sh [GROUP] [-- CTEST-ARGUMENT...]
   nightly  all groups that are not in `all`, one after the other, then the fuzz targets for hours, and says which passed:
          scripts/test.sh nightly -- [--minutes CHAOS] [--hours FUZZ] [GROUP...]; an hour and four hours without these; what
          each printed is in build/nightly
-  threads  tests of what runs on several threads, under the thread sanitizer; not in `all`
+  threads  tests of what runs on several threads, under the thread sanitizer; `all` has those of the server and of what
+         it shares with the agent
   fuzz   the fuzz targets' seeds and some mutations of them; scripts/fuzz.sh looks for more
   ...    any other label that a test has
 
@@ -113,14 +114,22 @@ test_upgrade() {
 }
 
 # What goes from thread to thread through gRPC is ordered by atomics inside of Debian's build of it, which the
-# sanitizer does not see: tests of sessions are not among these.
-readonly concurrent=(annotated_mutex_test ipam_audit_test ipam_history_test ipam_loop_test ipam_store_test
-  lib_http_client_test lib_metrics_test lib_os_test lib_telemetry_test lib_text_endpoint_test netagent_cni_test
-  netagent_connections_test netagent_exporters_test netagent_iptables_test netagent_links_test)
+# sanitizer does not see: tests of sessions are not among these. The first are part of `all`: those of the rest,
+# which are of the agent, take twice as long again to build.
+readonly concurrent=(annotated_mutex_test ipam_audit_test ipam_loop_test ipam_store_test lib_http_client_test
+  lib_metrics_test lib_os_test lib_telemetry_test lib_text_endpoint_test)
+readonly concurrent_rest=(ipam_history_test netagent_cni_test netagent_connections_test netagent_exporters_test
+  netagent_iptables_test netagent_links_test)
 
+# test_threads TEST... [-- CTEST-ARGUMENT...]
 test_threads() {
-  scripts/build.sh tsan "${concurrent[@]}"
-  exec ctest --test-dir build/tsan "${arguments[@]}" -R "^($(IFS='|' && printf '%s' "${concurrent[*]}"))\$" "$@"
+  local tests=()
+  while (($# > 0)) && [[ $1 != -- ]]; do
+    tests+=("$1")
+    shift
+  done
+  scripts/build.sh tsan "${tests[@]}"
+  ctest --test-dir build/tsan "${arguments[@]}" -R "^($(IFS='|' && printf '%s' "${tests[*]}"))\$" "${@:2}"
 }
 
 # chaos --minutes N [--seed N]
@@ -212,9 +221,13 @@ main() {
   if [[ $group == chaos && ${1-} == --* ]]; then test_chaos "$@"; fi
   # Tests wait a third of their time: for timers, for the kernel, for other processes.
   local arguments=(--output-on-failure "-j$(($(nproc) + 1))" --no-tests=error)
-  if [[ $group == threads ]]; then test_threads "$@"; fi
+  if [[ $group == threads ]]; then
+    test_threads "${concurrent[@]}" "${concurrent_rest[@]}" -- "$@"
+    exit
+  fi
   if [[ $group == packages ]]; then exec_packages "${arguments[@]}" "$@"; fi
   if [[ $group == arm64 ]]; then exec_arm64 "${arguments[@]}" "$@"; fi
+  if [[ $group == all ]] && (($# == 0)); then test_threads "${concurrent[@]}"; fi
   # Some tests are of what users get, as GCC makes it.
   case $group in
     all | e2e | jobs) scripts/build.sh release released ;;

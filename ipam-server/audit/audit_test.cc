@@ -358,7 +358,7 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
   testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
   std::set<AuditKind> kinds;
-  for (int i = 0; i < testing_support::kRandomCases / 2; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 10; ++i) {
     const Corruption& corruption = corruptions[static_cast<size_t>(i) % corruptions.size()];
     World world = ConsistentWorld(random);
     const ip::Address address = corruption.inject(world);
@@ -395,7 +395,7 @@ TEST(Audit, FindsAndNamesEveryCorruptionAndItsRepairMendsIt) {
 TEST(Audit, NothingIsTakenOffANicWhileItsAgentAssignsIt) {
   testing_support::Random random;
   const std::vector<Corruption> corruptions = Corruptions();
-  for (int i = 0; i < testing_support::kRandomCases / 2; ++i) {
+  for (int i = 0; i < testing_support::kRandomCases / 10; ++i) {
     World world = ConsistentWorld(random);
     std::set<ip::Address> in_use;
     for (int j = 0; j < 3; ++j) {  // Several at once, whatever comes of it.

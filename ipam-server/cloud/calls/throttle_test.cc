@@ -185,7 +185,7 @@ class ThrottleProperty : public testing::TestWithParam<Traffic> {};
 // Answers come late and out of order, and say what is left or nothing; nobody else uses the limit.
 TEST_P(ThrottleProperty, IsNeverAboveTheCloudsOwnCount) {
   const Traffic& traffic = GetParam();
-  for (uint32_t seed = 0; seed < 200; ++seed) {
+  for (uint32_t seed = 0; seed < 100; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     const auto uniform = [&] { return std::uniform_real_distribution<double>(0, 1)(random); };

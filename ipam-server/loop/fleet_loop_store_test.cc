@@ -1,4 +1,5 @@
-// What happens when nothing can be stored.
+// What happens when nothing can be stored, or what is stored cannot be read.
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/operators.h"
@@ -11,6 +12,27 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+// So many are decoded on several threads.
+TEST_F(FleetLoopTest, AStoreOfManyNodesIsReadWholeOrNamesWhatIsDamaged) {
+  constexpr int kStored = 1500;
+  std::vector<CompareAndPut> batch;
+  for (int i = 0; i < kStored; ++i) {
+    const NodeRecord record{.key = {fmt::format("n{}", i), fmt::format("vm-{}", i)}};
+    batch.push_back({.key = StoreKeyOf(record.key), .value = EncodeNode(record)});
+  }
+  ASSERT_TRUE(store_.Commit(batch).ok());
+  const auto loaded = LoadState(store_, settings_, clock_.Now());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(loaded->state.fleet.ledger.nodes().size(), kStored);
+
+  const std::string damaged = StoreKeyOf({"n777", "vm-777"});
+  const int64_t revision = store_.Get(damaged)->value().revision;
+  batch = {{.key = damaged, .value = "no record", .expected = revision}};
+  ASSERT_TRUE(store_.Commit(batch).ok());
+  const auto refused = LoadState(store_, settings_, clock_.Now());
+  EXPECT_THAT(refused.status().message(), testing::HasSubstr(damaged));
+}
 
 TEST_F(FleetLoopTest, WhatCannotBeStoredIsNotAcknowledgedAndLeavesNoTrace) {
   Greet(1);

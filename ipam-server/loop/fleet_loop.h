@@ -68,12 +68,12 @@ struct LoopRates {
   double commits = 0;
 };
 
-// What a query sees; valid during the call only.
-// The topic of the problem that the cloud refuses to change the node's NIC.
+// The topic of the problem that the cloud refuses to change the NIC of the node's machine.
 inline std::string CloudTopicOf(const NodeKey& node) {
   return "cloud " + node.name + " " + node.vm_id;
 }
 
+// What a query sees; valid during the call only.
 struct FleetView {
   const ServerState& state;
   const Fleet& fleet;  // The fleet of `state`.

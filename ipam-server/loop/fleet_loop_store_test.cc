@@ -13,6 +13,27 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+TEST_F(FleetLoopTest, AnOperatorIsToldThatNothingWasChangedOnlyWhereThatIsKnown) {
+  const auto refuse = [&](const absl::Status& why) {
+    store_.FailCommits(why);
+    absl::Status refused;
+    loop_->PostChange(
+        [](ServerState&, RawRecords& raw) -> absl::StatusOr<Effects> {
+          raw.emplace("policy/version", "1");
+          return Effects();
+        },
+        [&](const absl::Status& status) { refused = status; });
+    Step();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+    return std::string(refused.message());
+  };
+  EXPECT_THAT(refuse(absl::ResourceExhaustedError("disk full")),
+              testing::HasSubstr("nothing was changed: disk full"));
+  loop_ = NewLoop();
+  EXPECT_THAT(refuse(absl::UnavailableError("no answer")),
+              testing::HasSubstr("it is not known whether this was"));
+}
+
 // So many are decoded on several threads.
 TEST_F(FleetLoopTest, AStoreOfManyNodesIsReadWholeOrNamesWhatIsDamaged) {
   constexpr int kStored = 1500;

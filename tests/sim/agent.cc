@@ -50,6 +50,8 @@ absl::Status Agent::Start() {
                                       }});
   handler_ = std::make_unique<netagent::CniHandler>(
       netagent::CniHandler::Edges{.attachments = *attachments_, .adds = *adds_, .log = log_});
+  policy_ = std::make_unique<netagent::PolicyKeeper>(machine.policy_file, *this, log_);
+  policy_->Start();
   RETURN_IF_ERROR(attachments_->Start(parsed.events));
   TakeUpTombstones();
   if (life_.dead()) return absl::UnavailableError("the agent is dead");
@@ -147,6 +149,7 @@ void Agent::Greet() {
                          .agent_version = base::kVersion};
   greeting.hello.nic = {nic->name, nic->mac, nic->mtu, nic->addresses};
   greeting.hello.store_token = machine.token;
+  greeting.hello.policy_version = policy_->VersionForHello();
   greeting.demand = adds_->DemandForHello();
   edges_.trace.Say("{} hello in_use={} cooldown={}", machine.name, greeting.hello.in_use.size(),
                    greeting.hello.cooldown.size());
@@ -183,7 +186,7 @@ void Agent::Apply(const node_api::ServerMessage& message) {
   } else if (const auto* traces = std::get_if<node_api::AttachTracesRequest>(&message)) {
     adds_->OnTracesRequest(*traces);
   } else if (const auto* policy = std::get_if<node_api::PolicyUpdate>(&message)) {
-    AcknowledgePolicy({.version = policy->bundle->version()});
+    policy_->OnPolicy(*policy);
   }
 }
 

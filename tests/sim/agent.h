@@ -13,6 +13,7 @@
 #include "netagent/attach/attachments.h"
 #include "netagent/cni/add_service.h"
 #include "netagent/cni/cni_handler.h"
+#include "netagent/policy/policy_keeper.h"
 #include "netagent/session/server_link.h"
 #include "netagent/session/session_machine.h"
 #include "tests/sim/machine.h"
@@ -67,6 +68,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
 
   Life& life() { return life_; }
   const netagent::Attachments& attachments() const { return *attachments_; }
+  const netagent::Policy& policy() const { return policy_->policy(); }
   bool connected() const { return connected_; }
 
   // --- What its parts say to the server. ---
@@ -118,6 +120,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   std::unique_ptr<netagent::Attachments> attachments_;
   std::unique_ptr<netagent::AddService> adds_;
   std::unique_ptr<netagent::CniHandler> handler_;
+  std::unique_ptr<netagent::PolicyKeeper> policy_;
   Machinery session_;
   std::optional<StreamId> stream_;
   bool connected_ = false;

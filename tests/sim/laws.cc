@@ -185,6 +185,26 @@ void Laws::OnRestore(bool begins) {
   restored_ = true;
 }
 
+void Laws::OnPolicyAsked(uint64_t version, std::string objects) {
+  policies_.insert_or_assign(version, std::move(objects));
+}
+
+void Laws::OnPolicyInForce(uint64_t version) {
+  policy_in_force_ = std::max(policy_in_force_, version);
+}
+
+// What failed may have happened all the same.
+void Laws::CheckPolicy(uint64_t version, const std::string& objects) {
+  if (version < policy_in_force_ && !restored_) {
+    Break(5, fmt::format("the policy has version {}, though version {} was in force", version,
+                         policy_in_force_));
+  }
+  const auto asked = policies_.find(version);
+  if (asked == policies_.end() ? !objects.empty() : asked->second != objects) {
+    Break(5, fmt::format("the policy of version {} is not what an operator asked for", version));
+  }
+}
+
 // What one transaction takes from a node it may give to another, so that all is taken first. What a
 // record has had before and has still is neither taken nor given.
 void Laws::OnDurable(const StoreDisks::Changes& changes) {

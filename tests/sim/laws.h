@@ -11,7 +11,8 @@
 //  4. Given up first: the store takes an address from a node that exists only when the journal of
 //     the node's agent would not assign it any more; and no agent gives up what a pod uses.
 //  5. Acknowledged means kept: what an agent is told, and a report that is acknowledged, is on the
-//     disks by then.
+//     disks by then; a policy that an operator was told is in force stays so, whole, until there is
+//     a later one.
 //  6. Nothing is forgotten: the epoch of the store on the disks is never below one that a node was
 //     told, unless an operator has restored an older copy.
 //  7. Cooldown: an address that a pod has used goes to no other pod before its cooldown is over.
@@ -20,7 +21,8 @@
 //     drained, is within the breaker's share or floor, and what an operator has let pass. What it
 //     asks for again, since an agent has died before it answered, counts once.
 // 10. In the end: when nothing fails any more, all pods have addresses, store, cloud, agents and
-//     pods agree, and no node keeps what its agent has given up (settled.cc).
+//     pods agree, no node keeps what its agent has given up, and all agents have the policy of the
+//     store, whole (settled.cc).
 // 11. A DEL is the last word: once a runtime hears that it is done, no link is made for its pod.
 // 12. Mended: ten minutes after somebody else has changed a NIC it has what the store says, and
 //     nothing else.
@@ -93,6 +95,12 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   // An operator puts an older copy in place of the store, or lets what was refused pass.
   void OnRestore(bool begins);
   void OnPardon(uint64_t addresses) { pardoned_ += addresses; }
+  // An operator has asked for the objects of this version, and was told, later, that it is in
+  // force.
+  void OnPolicyAsked(uint64_t version, std::string objects);
+  void OnPolicyInForce(uint64_t version);
+  // What operators see at a leader's.
+  void CheckPolicy(uint64_t version, const std::string& objects);
 
  private:
   struct Link {
@@ -149,6 +157,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<AskedRange, absl::Time> last_asked_;  // What counts, and since when.
   uint64_t asked_sum_ = 0;
   uint64_t pardoned_ = 0;
+  std::map<uint64_t, std::string> policies_;  // The objects of each version that was asked for.
+  uint64_t policy_in_force_ = 0;              // The latest of which an operator knows that it is.
 };
 
 }  // namespace spoke::sim

@@ -31,6 +31,7 @@ struct Machine {
   absl::Time booted;                    // By that clock.
   std::string journal;                  // The bytes of its file.
   std::map<netagent::AttachmentKey, absl::Time> tombstones;  // The DELs that no agent has heard.
+  std::string policy_file;  // The path of what the agent keeps of its policy.
 
   // --- What outlives it. ---
   std::string token;  // What the server told of its store.

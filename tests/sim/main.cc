@@ -89,9 +89,11 @@ int Mutants(uint64_t seeds) {
 }
 
 int RunScenarios(const Options& options) {
+  int ran = 0;
   int failed = 0;
   for (Scenario& scenario : AllScenarios()) {
     if (options.scenario != "all" && options.scenario != scenario.name) continue;
+    ++ran;
     scenario.run.world.keep_trace = options.trace;
     const RunResult result = RunPlan(scenario.run);
     if (options.trace) fmt::print("{}", result.trace);
@@ -100,6 +102,10 @@ int RunScenarios(const Options& options) {
     if (!broken.empty()) fmt::print("{}: {}\n", scenario.name, broken);
     failed += result.violation || !broken.empty() ? 1 : 0;
     if (result.violation && options.shrink) PrintPlan(Shrink(scenario.run, 400));
+  }
+  if (ran == 0) {
+    fmt::print(stderr, "spoke-sim: there is no scenario {}; see --list\n", options.scenario);
+    return 2;
   }
   fmt::print("{} scenarios failed\n", failed);
   return failed == 0 ? 0 : 1;

@@ -53,13 +53,14 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kUnfreeze, "unfreeze"},
     {Act::kQuarantine, "quarantine"},
     {Act::kLift, "lift"},
+    {Act::kApplyPolicy, "apply-policy"},
 };
 
 constexpr bool NamesAreInOrder() {
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (static_cast<size_t>(kNames[i].first) != i) return false;
   }
-  return kNames[std::size(kNames) - 1].first == Act::kLift;
+  return kNames[std::size(kNames) - 1].first == Act::kApplyPolicy;
 }
 static_assert(NamesAreInOrder());
 
@@ -177,6 +178,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"write back", {Act::kWriteBack, 1, 0, absl::Minutes(3)}},
       {"reimage", {Act::kReimage, 1}},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
+      {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
   };
   for (const Apart& apart : all) {
     Random random = RandomFor(seed, apart.name);
@@ -245,6 +247,7 @@ Target TargetOf(Act act) {
     case Act::kUnfreeze:
     case Act::kQuarantine:
     case Act::kLift:
+    case Act::kApplyPolicy:
       return Target::kOperator;
   }
   return Target::kOperator;

@@ -48,8 +48,9 @@ enum class Act : uint8_t {
   kRestore,      // And puts the copy in its place; `amount` 1: for servers on other machines.
   kServerClock,  // The clock of a server's machine is set, by `amount` seconds.
   kUnfreeze,
-  kQuarantine,  // Of an address that the node has: one in use, if there is any.
-  kLift,        // Of all quarantines.
+  kQuarantine,   // Of an address that the node has: one in use, if there is any.
+  kLift,         // Of all quarantines.
+  kApplyPolicy,  // `amount` policy objects, in place of those that there are; some others go.
 };
 
 // For what a share of calls suffers `amount` is the share in percent; 0: some.

@@ -41,10 +41,10 @@ void AddPods(std::vector<Scenario>& all) {
           .Build());
   all.push_back(Builder("agents-die-and-dels-are-lost", "Calico#13858: half of an ADD is left", 3)
                     .OnAll(10, Act::kStartPods, 6)
-                    .At(11, Act::kLoseDels, 0, 0, 240)
-                    .Each({12, 2.5, 240}, Act::kKillAgent, 3)
-                    .Each({13, 3, 240}, Act::kRestartPods, 4)
-                    .Until(absl::Minutes(8))
+                    .At(11, Act::kLoseDels, 0, 0, 480)
+                    .Each({12, 2.5, 480}, Act::kKillAgent, 3)
+                    .Each({13, 3, 480}, Act::kRestartPods, 4)
+                    .Until(absl::Minutes(12))
                     .Promises("agent died", 20)
                     .Promises("DEL lost", 5)
                     .Build());
@@ -404,7 +404,7 @@ void AddCooldowns(std::vector<Scenario>& all) {
 
 // Those who go on from what was so a while ago.
 void AddLatecomers(std::vector<Scenario>& all) {
-  Builder still("leader-stands-still", "Kleppmann 2016: a pause outlasts the lease", 3);
+  Builder still("leader-stands-still", "Kleppmann 2016: a pause outlasts the lease", 12);
   still.Servers(3).OnAll(10, Act::kStartPods, 4);
   for (const double second : {40, 110, 180}) {
     // The cloud is asked for more while it answers; and the next leader asks for more still.
@@ -438,6 +438,35 @@ void AddLatecomers(std::vector<Scenario>& all) {
           .Promises("restore")
           .Promises("server started", 2)
           .Build());
+}
+
+void AddPolicies(std::vector<Scenario>& all) {
+  all.push_back(Builder("policies-while-leaders-die", "a change of policy is half stored", 3)
+                    .Servers(3)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .Each({20, 6, 240}, Act::kApplyPolicy, 130)
+                    .Each({23, 17, 240}, Act::kApplyPolicy, 3)
+                    .Each({21.5, 12, 240}, Act::kKillServer, 12)
+                    .Each({26, 12, 240}, Act::kKillServer, 3)
+                    .Each({30, 25, 240}, Act::kStoreForgets, 30, 8)
+                    .Each({42, 25, 240}, Act::kStoreRefuses, 30, 8)
+                    .Each({33, 19, 240}, Act::kKillAgent, 5)
+                    .At(100, Act::kReboot, 1)
+                    .Promises("policy applied", 8)
+                    .Promises("commit in parts", 5)
+                    .Promises("server died with its commit", 2)
+                    .Build());
+  all.push_back(Builder("policies-and-an-older-store", "agents keep what a lost store had", 3)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .Each({20, 10, 60}, Act::kApplyPolicy, 20)
+                    .At(65, Act::kBackup)
+                    .Each({70, 10, 120}, Act::kApplyPolicy, 60)
+                    .At(125, Act::kServerClock, 0, -600)
+                    .At(130, Act::kRestore)
+                    .Each({150, 10, 200}, Act::kApplyPolicy, 40)
+                    .Promises("policy applied", 10)
+                    .Promises("restore")
+                    .Build());
 }
 
 // Two machines that an operator gave one name, both of which go on.
@@ -513,6 +542,7 @@ std::vector<Scenario> AllScenarios() {
   AddLatecomers(all);
   AddOtherWriters(all);
   AddDoubles(all);
+  AddPolicies(all);
   return all;
 }
 

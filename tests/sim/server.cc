@@ -108,13 +108,10 @@ void Server::List() {
   });
 }
 
-void Server::Change(std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&)> change,
-                    std::function<void(const absl::Status&)> done) {
-  loop_->PostChange([change = std::move(change)](ipam::ServerState& state,
-                                                 ipam::RawRecords&) { return change(state); },
-                    [done = std::move(done)](const absl::Status& status) {
-                      if (done) done(status);
-                    });
+void Server::Change(ipam::LoopChange change, std::function<void(const absl::Status&)> done) {
+  loop_->PostChange(std::move(change), [done = std::move(done)](const absl::Status& status) {
+    if (done) done(status);
+  });
   Wake();
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/loop/loop_call.h"
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/session/stream_gate.h"
@@ -69,8 +70,7 @@ class Server final : public ipam::AgentLink {
   void EndStreams();
 
   // What operators do. `done` may be empty.
-  void Change(std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&)> change,
-              std::function<void(const absl::Status&)> done = {});
+  void Change(ipam::LoopChange change, std::function<void(const absl::Status&)> done = {});
   // Looks at the state between two turns.
   void Look(const std::function<void(const ipam::FleetView&)>& query);
 

@@ -73,6 +73,23 @@ void World::CheckGivenUp(const ipam::FleetView& view) {
   }
 }
 
+void World::CheckPolicies(const ipam::FleetView& view) {
+  const ipam::ObjectSet& objects = view.state.objects;
+  laws_.CheckPolicy(objects.version(), TextOf(objects));
+  for (const auto& node : nodes_) {
+    if (!node->agent || !node->agent->connected()) continue;
+    const netagent::Policy& policy = node->agent->policy();
+    if (policy.version != objects.node_version()) {
+      laws_.Break(10, fmt::format("{} has the policy of version {}, not {}", node->machine.name,
+                                  policy.version, objects.node_version()));
+    }
+    if (policy.entries.size() != objects.objects().size()) {
+      laws_.Break(10, fmt::format("{} has {} policy objects of {}", node->machine.name,
+                                  policy.entries.size(), objects.objects().size()));
+    }
+  }
+}
+
 // The product's own audit, of what the servers, the fabric and the agents have.
 void World::CheckAudit() {
   Host* const leader = Leader();
@@ -88,6 +105,7 @@ void World::CheckAudit() {
       if (!IsOver(problem)) laws_.Break(10, "a problem is left: " + problem);
     }
     CheckGivenUp(view);
+    CheckPolicies(view);
     for (const auto& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
     for (const auto& [key, record] : view.fleet.ledger.nodes()) {
       snapshot.Add(record, view.fleet.ledger.quarantine());

@@ -31,6 +31,9 @@ struct WorldSettings {
   bool keep_trace = false;
 };
 
+// Returns the keys and specs of all objects, to compare them.
+std::string TextOf(const ipam::ObjectSet& objects);
+
 // Not thread-safe.
 class World final : public StreamEnds {
  public:
@@ -125,6 +128,7 @@ class World final : public StreamEnds {
               std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
   void ForgetFormer(const Node& node);
   void QuarantineOneOf(const std::string& node, int64_t which);
+  void ApplyPolicy(const PlannedEvent& event);
   void Restore(bool on_other_machines);
   void WriteAsAnother(Node& node, const PlannedEvent& event);
   void OverwriteNic(const std::string& vm, const std::vector<ipam::IpConfiguration>& entries);
@@ -134,6 +138,7 @@ class World final : public StreamEnds {
   void CheckLeftovers(const Node& node);
   void CheckAudit();
   void CheckGivenUp(const ipam::FleetView& view);
+  void CheckPolicies(const ipam::FleetView& view);
 
   const WorldSettings settings_;
   Schedule schedule_;

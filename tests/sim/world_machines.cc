@@ -1,5 +1,6 @@
 // Machines: they boot, are replaced, and run an agent that dies and comes back.
 #include <algorithm>
+#include <filesystem>
 
 #include "fmt/core.h"
 #include "lib/base/check.h"
@@ -17,6 +18,7 @@ World::Node& World::AddNode(std::string name) {
   node.machine.index = index;
   node.machine.name = std::move(name);
   node.machine.exists = false;
+  node.machine.policy_file = fmt::format("{}/policy-{}", directory_, index);
   node.runtime = std::make_unique<Runtime>(Runtime::Edges{
       .machine = node.machine,
       .schedule = schedule_,
@@ -45,6 +47,7 @@ void World::Boot(Node& node, bool disk_is_new) {
   machine.booted = machine.clock->Now();
   machine.journal.clear();
   machine.tombstones.clear();
+  std::filesystem::remove(machine.policy_file);
   laws_.OnMachine(machine);
   node.runtime->OnBoot(disk_is_new);
   StartAgentLater(node, absl::Milliseconds(500), absl::Seconds(4));

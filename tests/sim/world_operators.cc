@@ -1,6 +1,8 @@
 // What a plan does to the fleet: faults, and what operators want.
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "fmt/core.h"
@@ -8,6 +10,10 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/server_state.h"
+#include "ipam-server/operators/policy_versions.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
+#include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "tests/sim/world.h"
 
@@ -158,7 +164,7 @@ void World::Change(
   // A server that stands still looks at the clock once it goes on.
   leader->server->Change(
       [change = std::move(change), clock = MachineClock(schedule_, leader->ahead, leader->drift)](
-          ipam::ServerState& state) { return change(state, clock.Now()); },
+          ipam::ServerState& state, ipam::RawRecords&) { return change(state, clock.Now()); },
       [this, what](const absl::Status& done) {
         trace_.Say("operator {}: {}", what, base::MessageOf(done));
         if (done.ok()) trace_.Count(what);
@@ -197,6 +203,8 @@ void World::DoAsOperator(const PlannedEvent& event) {
            });
   } else if (event.act == Act::kForget) {
     ForgetFormer(TargetNode(event));
+  } else if (event.act == Act::kApplyPolicy) {
+    ApplyPolicy(event);
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
     trace_.Count("backup");
@@ -224,6 +232,73 @@ void World::DoAsOperator(const PlannedEvent& event) {
              return ipam::LiftFreeze(state.fleet, now);
            });
   }
+}
+
+std::string TextOf(const ipam::ObjectSet& objects) {
+  std::string text;
+  for (const auto& [key, object] : objects.objects()) {
+    text += fmt::format("{}/{} {}\n", key.kind, key.name, ipam::EncodeObject(*object));
+  }
+  return text;
+}
+
+// As `spokectl apply` does it: planned with what is in force, put into force if that still is. With
+// many objects the store needs several transactions.
+void World::ApplyPolicy(const PlannedEvent& event) {
+  Host* const leader = Leader();
+  if (leader == nullptr) return;
+  std::string file;
+  const int64_t count = std::max<int64_t>(1, event.amount);
+  for (int64_t i = 0; i < count; ++i) {
+    file += fmt::format(
+        "---\napiVersion: spoke/v1\nkind: DestinationGroup\nmetadata: {{name: g-{}}}\n"
+        "spec: {{cidrs: [198.{}.{}.{}/32]}}\n",
+        i, 18 + event.target % 2, i / 256, i % 256);
+  }
+  std::vector<ipam::ObjectKey> gone;
+  for (int64_t i = count; i < count + 40; ++i) {
+    gone.push_back({"DestinationGroup", fmt::format("g-{}", i)});
+  }
+  struct InForce {
+    ipam::ObjectSet set;
+    ipam::PolicyWorld world;
+  };
+  // Shared: what a server does not answer at once it may answer later.
+  const auto found = std::make_shared<std::optional<InForce>>();
+  leader->server->Look([found](const ipam::FleetView& view) {
+    found->emplace(InForce{.set = view.state.objects, .world = {}});
+    (*found)->world.configured = view.state.configured;
+  });
+  if (!*found) return;
+  const auto& [set, world] = **found;
+  laws_.CheckPolicy(set.version(), TextOf(set));
+  const MachineClock clock(schedule_, leader->ahead, leader->drift);
+  auto plan = ipam::PlanApply(
+      set, ipam::ParsePolicyFiles(std::vector<ipam::PolicyFileText>{{"policy.yaml", file}}), world,
+      clock.Now(), gone);
+  CHECK(plan.ok(), "the objects can be applied");
+  const uint64_t version = plan->next.version();
+  laws_.OnPolicyAsked(version, TextOf(plan->next));
+  leader->server->Change(
+      [plan = *std::move(plan), from = set.version()](
+          ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
+        if (state.objects.version() != from) return absl::AbortedError("others have changed it");
+        for (auto writes : {ipam::EncodePlan(plan), ipam::EncodeFormer(plan, from)}) {
+          for (ipam::PolicyWrite& write : writes) {
+            raw.insert_or_assign(std::move(write.key), std::move(write.value));
+          }
+        }
+        state.objects = plan.next;
+        state.bundles.Advance(plan.next);
+        return ipam::Effects();
+      },
+      [this, version](const absl::Status& done) {
+        trace_.Say("operator applies policy {}: {}", version, base::MessageOf(done));
+        if (!done.ok()) return;
+        trace_.Count("policy applied");
+        laws_.OnPolicyInForce(version);
+      });
+  Tend(*leader);
 }
 
 // Of the addresses that the node has, those in use come first; `which` chooses one.

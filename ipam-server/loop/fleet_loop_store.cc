@@ -14,12 +14,6 @@ namespace {
 constexpr absl::Duration kProbePeriod = absl::Seconds(1);
 constexpr absl::Duration kLongestProbePeriod = absl::Seconds(30);
 
-// Whether a commit of so many writes that failed so may have happened all the same, or in part: see
-// Store::Commit().
-bool MayBeStored(const absl::Status& why, size_t writes) {
-  return absl::IsUnavailable(why) || writes > kAtomicWrites;
-}
-
 }  // namespace
 
 // Memory is ahead of the store now, so it goes back to what the store says, and every agent whose
@@ -33,7 +27,8 @@ void FleetLoop::Fail(const absl::Status& why, Batch& batch) {
   probe_period_ = again ? std::min(2 * probe_period_, kLongestProbePeriod) : kProbePeriod;
   next_probe_ = batch.now + probe_period_;
   SetProblem("store", fmt::format("nothing can be stored: {}", base::MessageOf(why)));
-  const bool in_doubt = MayBeStored(why, batch.effects.changed.size() + batch.raw.size());
+  // It may have happened all the same, or in part: see Store::Commit().
+  const bool in_doubt = absl::IsUnavailable(why) || writer_.last_in_parts();
   const absl::Status refused = absl::UnavailableError(
       fmt::format("nothing can be stored now, and {}: {}",
                   in_doubt ? "it is not known whether this was; look before you repeat it"

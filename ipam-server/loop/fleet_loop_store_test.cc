@@ -14,12 +14,12 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST_F(FleetLoopTest, AnOperatorIsToldThatNothingWasChangedOnlyWhereThatIsKnown) {
-  const auto refuse = [&](const absl::Status& why) {
+  const auto refuse = [&](const absl::Status& why, int records) {
     store_.FailCommits(why);
     absl::Status refused;
     loop_->PostChange(
-        [](ServerState&, RawRecords& raw) -> absl::StatusOr<Effects> {
-          raw.emplace("policy/version", "1");
+        [records](ServerState&, RawRecords& raw) -> absl::StatusOr<Effects> {
+          for (int i = 0; i < records; ++i) raw.emplace(fmt::format("test/{}", i), "1");
           return Effects();
         },
         [&](const absl::Status& status) { refused = status; });
@@ -27,11 +27,15 @@ TEST_F(FleetLoopTest, AnOperatorIsToldThatNothingWasChangedOnlyWhereThatIsKnown)
     EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
     return std::string(refused.message());
   };
-  EXPECT_THAT(refuse(absl::ResourceExhaustedError("disk full")),
+  EXPECT_THAT(refuse(absl::ResourceExhaustedError("disk full"), 1),
               testing::HasSubstr("nothing was changed: disk full"));
   loop_ = NewLoop();
-  EXPECT_THAT(refuse(absl::UnavailableError("no answer")),
+  EXPECT_THAT(refuse(absl::UnavailableError("no answer"), 1),
               testing::HasSubstr("it is not known whether this was"));
+  loop_ = NewLoop();
+  EXPECT_THAT(refuse(absl::ResourceExhaustedError("disk full"), 150),
+              testing::HasSubstr("it is not known whether this was"))
+      << "a part of so many may be stored";
 }
 
 // So many are decoded on several threads.

@@ -109,7 +109,8 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
     puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
   }
   size_t written = 0;
-  if (IsLarge(puts)) {
+  last_in_parts_ = IsLarge(puts);
+  if (last_in_parts_) {
     ASSIGN_OR_RETURN(written, CommitLosses(effects, fleet, puts));
   }
   RETURN_IF_ERROR(Commit(puts));

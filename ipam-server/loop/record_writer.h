@@ -38,6 +38,9 @@ class RecordWriter {
   // longer to be trusted.
   absl::StatusOr<size_t> Commit(const Decided& decided, absl::Time now);
 
+  // Whether the last commit was so large that, if it failed, a part of it may be stored.
+  bool last_in_parts() const { return last_in_parts_; }
+
   // Whether a commit as large as the last one that failed gets through. Errors: as Store::Commit().
   absl::Status Probe();
 
@@ -51,6 +54,7 @@ class RecordWriter {
   absl::Status WriteProbes(size_t bytes);
 
   Store& store_;
+  bool last_in_parts_ = false;
   size_t failed_bytes_ = 0;  // The size of the last commit that failed.
   Revisions revisions_;
   HistoryBuffer history_;

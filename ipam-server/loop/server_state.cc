@@ -1,7 +1,9 @@
 #include "ipam-server/loop/server_state.h"
 
 #include <algorithm>
+#include <atomic>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -99,12 +101,16 @@ std::vector<absl::StatusOr<NodeRecord>> DecodeNodes(const std::vector<std::strin
   const size_t count = std::clamp<size_t>(
       std::min<size_t>(values.size() / kRecordsAThread, std::thread::hardware_concurrency()), 1,
       kMostThreads);
-  const auto decode = [&](size_t first) {
-    for (size_t i = first; i < values.size(); i += count) records[i] = DecodeNode(values[i]);
+  std::atomic<size_t> next = 0;
+  const auto decode = [&] {
+    for (size_t i = next++; i < values.size(); i = next++) records[i] = DecodeNode(values[i]);
   };
   std::vector<std::thread> threads;
-  for (size_t first = 1; first < count; ++first) threads.emplace_back(decode, first);
-  decode(0);
+  try {
+    while (threads.size() + 1 < count) threads.emplace_back(decode);
+  } catch (const std::system_error&) {  // There may be no more: those that there are do it all.
+  }
+  decode();
   for (std::thread& thread : threads) thread.join();
   return records;
 }

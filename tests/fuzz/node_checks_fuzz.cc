@@ -12,6 +12,7 @@
 #include "lib/node_checks/examine.h"
 #include "lib/node_checks/facts/foreign_files.h"
 #include "lib/node_checks/facts/legacy_filter.h"
+#include "lib/node_checks/facts/network_counts.h"
 #include "lib/node_checks/facts/server_probe.h"
 
 namespace {
@@ -70,6 +71,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 2:
       (void)node_checks::FindMount(text, "/opt/cni/bin");
+      (void)node_checks::ParsePackets(text, "spk");
       break;
     default: {
       node_checks::NodeSettings settings;

@@ -5,6 +5,8 @@
 #include "fmt/core.h"
 #include "ipam-server/audit/audit.h"
 #include "ipam-server/audit/audit_snapshot.h"
+#include "ipam-server/policy/bundle_message.h"
+#include "lib/policy/wire.h"
 #include "tests/sim/world.h"
 
 namespace spoke::sim {
@@ -76,17 +78,15 @@ void World::CheckGivenUp(const ipam::FleetView& view) {
 void World::CheckPolicies(const ipam::FleetView& view) {
   const ipam::ObjectSet& objects = view.state.objects;
   laws_.CheckPolicy(objects.version(), TextOf(objects));
+  const auto bundle = ipam::CompiledPolicy(objects).Select({});
+  const auto whole = policy::FromWire(*ipam::BundleMessages().Get(nullptr, bundle));
+  const auto expected = netagent::ApplyPolicy({}, whole);
+  if (!expected.ok()) return laws_.Break(10, "no agent can take the policy");
   for (const auto& node : nodes_) {
-    if (!node->agent || !node->agent->connected()) continue;
-    const netagent::Policy& policy = node->agent->policy();
-    if (policy.version != objects.node_version()) {
-      laws_.Break(10, fmt::format("{} has the policy of version {}, not {}", node->machine.name,
-                                  policy.version, objects.node_version()));
-    }
-    if (policy.entries.size() != objects.objects().size()) {
-      laws_.Break(10, fmt::format("{} has {} policy objects of {}", node->machine.name,
-                                  policy.entries.size(), objects.objects().size()));
-    }
+    if (!node->agent || node->agent->policy() == *expected) continue;
+    laws_.Break(10,
+                fmt::format("{} has a policy of version {} that is not the store's of {}",
+                            node->machine.name, node->agent->policy().version, expected->version));
   }
 }
 

@@ -298,5 +298,40 @@ TEST_F(FlexibleTest, BlocksAreGivenWhereTheyAreEnabled) {
   EXPECT_EQ(nic->configurations[0].range.length(), 28);
 }
 
+// Whose write fails has changed the model all the same, and the NIC has what it had. The next write
+// of ours carries the whole model out: without more it would take off what the other one meant to.
+TEST(AzureState, WhatOthersFailedToTakeOffStaysWhenWeWrite) {
+  AzureStateWorld world(azure_sim::SmallSpec(1));
+  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a", "spoke-b"}).ok());
+  const ip::Prefix a = world.RangeOf(VmId(0), "spoke-a");
+  const ip::Prefix b = world.RangeOf(VmId(0), "spoke-b");
+  const std::string url =
+      fmt::format("https://management.azure.com{}?api-version={}", VmId(0), kComputeVersion);
+  const auto read = world.arm().Handle({.url = url}, world.now());
+  azure_sim::Json model = azure_sim::Json::parse(read.body)["properties"];
+  azure_sim::Json& network = model["networkProfileConfiguration"];
+  azure_sim::Json& entries =
+      network["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"];
+  ASSERT_EQ(entries[1]["name"], "spoke-a");
+  entries.erase(1);
+  world.arm().knobs().failed_operations = 1;
+  const azure_sim::Json body = {{"properties", {{"networkProfileConfiguration", network}}}};
+  const auto put =
+      world.arm().Handle({.method = "PUT", .url = url, .body = body.dump()}, world.now());
+  ASSERT_EQ(put.status, 200) << put.body;
+  world.RunFor(absl::Minutes(2));
+  world.arm().knobs().failed_operations = 0;
+  ASSERT_EQ(world.RangeOf(VmId(0), "spoke-a"), a) << "its operation has failed";
+
+  NicRequest request = world.Ask(VmId(0), {"spoke-c"});
+  request.configurations = {{"spoke-a", a}, {"spoke-b", b}};
+  world.Request(std::move(request));
+  const auto nic = world.Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(NamesOf(*nic), testing::UnorderedElementsAre("spoke-a", "spoke-b", "spoke-c"));
+  EXPECT_EQ(world.RangeOf(VmId(0), "spoke-a"), a);
+  EXPECT_EQ(world.RangeOf(VmId(0), "spoke-b"), b);
+}
+
 }  // namespace
 }  // namespace spoke::ipam::azure

@@ -551,7 +551,7 @@ void AzureState::CountAnswer(const Outcome& outcome) {
 
 void AzureState::ForgetIdle(absl::Time now) {
   forget_at_ = now + kKeepIdle;
-  absl::erase_if(works_, [&](const auto& entry) {
+  std::erase_if(works_, [&](const auto& entry) {
     const InstanceWork& work = *entry.second.work;
     return work.idle() && now - work.idle_since() >= kKeepIdle;
   });

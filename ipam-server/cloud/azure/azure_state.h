@@ -117,9 +117,9 @@ class AzureState {
     bool reading = false;          // `info` is being read.
     int failures = 0;
     std::unique_ptr<Sweep> sweep;
-    bool listing_due = false;                  // The listing at work still needs its NICs.
-    int pages = 0;                             // The last sweep's pages.
-    absl::flat_hash_set<std::string> working;  // VMs with something to do.
+    bool listing_due = false;       // The listing at work still needs its NICs.
+    int pages = 0;                  // The last sweep's pages.
+    std::set<std::string> working;  // VMs with something to do.
     // The VMs whose next call waits to be sent, and could be spared by a list from then on.
     std::map<std::string, absl::Time> list_would_do;
     absl::Time count_at = absl::InfinitePast();  // When they are to be counted again.
@@ -184,7 +184,8 @@ class AzureState {
   uint64_t random_;
   CloudPlan plan_;
   std::map<std::string, Set> sets_;  // Keyed by id.
-  absl::flat_hash_map<std::string, Work> works_;
+  // What is gone through is ordered: the same that happens gives the same calls.
+  std::map<std::string, Work> works_;
   // The writes sent within the last hour, by VM. They outlive the works: a pause is not forgotten.
   absl::flat_hash_map<std::string, std::deque<absl::Time>> writes_;
   std::map<NodeKey, std::string> vm_of_;  // The works' VMs.

@@ -60,7 +60,7 @@ void InstanceWork::Ask(NicRequest request, const WorkContext& context) {
   const bool changes = Changes(request);
   const bool changed = changes != Changes(request_);
   request_ = std::move(request);
-  removable_.reset();
+  shown_.reset();
   if (was_idle) {
     since_ = context.now;
     Begin(context);
@@ -137,7 +137,7 @@ std::optional<absl::StatusOr<NicAddresses>> InstanceWork::TakeAnswer() {
 void InstanceWork::StartNext(const WorkContext& context) {
   if (!idle() || !next_.has_value()) return;
   request_ = *std::exchange(next_, std::nullopt);
-  removable_.reset();
+  shown_.reset();
   since_ = next_since_;
   Begin(context);
 }
@@ -321,9 +321,12 @@ void InstanceWork::Learn(const NicResource& nic) {
     if (entry.primary || nic.configurations.size() == 1) subnet_ = entry.subnet;
     if (entry.IsUsable()) usable_.push_back(entry.name);
   }
-  removable_.emplace();
+  shown_.emplace();
+  for (const IpConfiguration& entry : request_.configurations) {
+    if (Shows(nic, entry)) shown_->kept.push_back(entry.name);
+  }
   for (const IpConfiguration& entry : request_.removing) {
-    if (Shows(nic, entry)) removable_->push_back(entry.name);
+    if (Shows(nic, entry)) shown_->removable.push_back(entry.name);
   }
 }
 

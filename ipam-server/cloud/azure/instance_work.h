@@ -156,7 +156,7 @@ class InstanceWork {
   void OnNic(const NicResource& nic, const WorkContext& context);
   void OnNicAfterFailure(const NicResource& nic, const WorkContext& context);
   bool IsComplete(const NicResource& nic) const;
-  bool MustSeeRemovals(const std::vector<std::string>& present) const;
+  bool MustSeeNic(const std::vector<std::string>& present) const;
   void OnIncomplete(const WorkContext& context);
   void TryNextNic(const absl::Status& status, const WorkContext& context);
 
@@ -227,9 +227,13 @@ class InstanceWork {
   std::vector<ResourceId> nics_;  // Flexible.
   size_t nic_index_ = 0;
   std::vector<std::string> usable_;  // Names with an address, as last read.
-  // The removals of the present request that the NIC has shown; nullopt: it was not read for
-  // that request.
-  std::optional<std::vector<std::string>> removable_;
+  // The names of what the present request keeps and of what it removes, where the NIC has shown
+  // them with the address that the request says; nullopt: it was not read for that request.
+  struct Shown {
+    std::vector<std::string> kept;
+    std::vector<std::string> removable;
+  };
+  std::optional<Shown> shown_;
   std::string subnet_;
 };
 

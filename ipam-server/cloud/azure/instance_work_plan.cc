@@ -46,19 +46,24 @@ absl::Status InstanceWork::CheckBlocks() const {
   return absl::OkStatus();
 }
 
-// The model has names without addresses.
-bool InstanceWork::MustSeeRemovals(const std::vector<std::string>& present) const {
-  return !removable_.has_value() &&
-         std::any_of(request_.removing.begin(), request_.removing.end(),
-                     [&](const IpConfiguration& entry) { return Contains(present, entry.name); });
+// The model has names without addresses, and lacks what somebody else has taken out of it in a
+// write that failed, while the NIC has it still.
+bool InstanceWork::MustSeeNic(const std::vector<std::string>& present) const {
+  const auto is_present = [&](const IpConfiguration& entry) {
+    return Contains(present, entry.name);
+  };
+  const std::vector<IpConfiguration>& kept = request_.configurations;
+  return !shown_.has_value() &&
+         (std::any_of(request_.removing.begin(), request_.removing.end(), is_present) ||
+          !std::all_of(kept.begin(), kept.end(), is_present));
 }
 
 NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
                                    const WorkContext& context) {
   NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
   for (const IpConfiguration& entry : request_.removing) {
-    // `removable_` without a value names none that is present.
-    if (removable_.has_value() && Contains(*removable_, entry.name) &&
+    // `shown_` without a value names none that is present.
+    if (shown_.has_value() && Contains(shown_->removable, entry.name) &&
         Contains(present, entry.name)) {
       change.remove.push_back(entry.name);
     }
@@ -75,6 +80,15 @@ NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
   if (!context.full_subnet.empty() && !change.add.empty() && !change.remove.empty()) {
     change.add.clear();
     failure_ = absl::ResourceExhaustedError(context.full_subnet);
+  }
+  // Our write would take off the NIC what the model lacks, under a pod. What comes back under its
+  // name keeps its address.
+  for (const IpConfiguration& entry : request_.configurations) {
+    if (!shown_.has_value() || !Contains(shown_->kept, entry.name) ||
+        Contains(present, entry.name)) {
+      continue;
+    }
+    change.add.push_back({entry.name, entry.range.family(), entry.range.length()});
   }
   return change;
 }
@@ -119,7 +133,7 @@ void InstanceWork::Plan(const WorkContext& context) {
     Finish(std::move(blocks), context);
     return;
   }
-  if (MustSeeRemovals(*present)) {
+  if (MustSeeNic(*present)) {
     ReadNicWithOthers(Reading::kBeforePlan, context);
     return;
   }

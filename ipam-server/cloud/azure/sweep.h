@@ -5,11 +5,11 @@
 // listing unavailable.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ipam-server/cloud/azure/resources/arm_error.h"
@@ -22,7 +22,7 @@
 namespace spoke::ipam::azure {
 
 // NICs by the id of the VM that has them.
-using NicsByVm = absl::flat_hash_map<std::string, std::vector<NicResource>>;
+using NicsByVm = std::map<std::string, std::vector<NicResource>>;
 
 // Not thread-safe.
 class Sweep {
@@ -70,8 +70,8 @@ class Sweep {
   const absl::Time asked_;
   Step step_ = Step::kNics;
   std::string url_;
-  absl::flat_hash_set<std::string> vms_;  // Flexible: those of the set.
-  absl::flat_hash_set<std::string> followed_;
+  std::set<std::string> vms_;  // Flexible: those of the set.
+  std::set<std::string> followed_;
   NicsByVm nics_;
   int pages_ = 0;
   int retries_ = 0;

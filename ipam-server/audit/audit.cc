@@ -36,6 +36,12 @@ class Comparison {
         }
       }
     }
+    for (auto& [address, facts] : facts_) {
+      // What the cloud has given to one node, and the server withholds since another holds it.
+      const auto holds = [](const Holder& holder) { return !holder.second->chosen; };
+      if (std::none_of(facts.holders.begin(), facts.holders.end(), holds)) continue;
+      std::erase_if(facts.holders, [&](const Holder& holder) { return !holds(holder); });
+    }
     for (const AgentInventory& agent : input.agents) {
       agents_[agent.node] = &agent;
       for (const AuditAssignment& assignment : agent.in_use) {
@@ -143,7 +149,8 @@ class Comparison {
   void CompareAddress(const ip::Address& address, const Facts& facts) {
     if (facts.holders.size() == 1) {
       const StoredAddress& held = *facts.holders[0].second;
-      if (!IsInPool(held.pool, address)) {
+      const bool in_pool = held.pool.empty() ? IsInAnyPool(address) : IsInPool(held.pool, address);
+      if (!in_pool) {
         Report(AuditKind::kPoolForeign, facts.holders[0].first->node, address, AuditRepair::kNone,
                fmt::format("its record says pool {}, which does not contain it: create or enlarge "
                            "the pool again, or drain the node",
@@ -230,8 +237,10 @@ class Comparison {
     }
     if (!facts.nics.empty() && facts.nics[0].first->node != node) {
       Report(AuditKind::kWrongNic, node, address, AuditRepair::kNone,
-             fmt::format("the store says it is on this node, and the NIC of node {} has it: find "
-                         "out who moved it, and remove it there by hand",
+             fmt::format("the store says it is on this node, and the NIC of node {} has it: if a "
+                         "pod here uses it, it is cut off: delete the pod. Find out who took it "
+                         "off this node's NIC; where the servers choose the addresses, remove it "
+                         "from the other one by hand",
                          facts.nics[0].first->node.name));
       return;
     }
@@ -299,7 +308,9 @@ class Comparison {
     }
     const bool known =
         std::find(facts.known_to.begin(), facts.known_to.end(), agent) != facts.known_to.end();
-    if (held.state == AuditState::kAttached && !held.withheld && agent->held && !known) {
+    // What is not on the NIC agents are not told of.
+    const bool told = !held.withheld && (!input_.cloud || !facts.nics.empty());
+    if (held.state == AuditState::kAttached && told && agent->held && !known) {
       Report(AuditKind::kAgentMisses, node, address, AuditRepair::kResendDesired,
              "it is attached, and its agent does not know");
     }

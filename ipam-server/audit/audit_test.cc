@@ -435,6 +435,26 @@ TEST(Audit, WhatTheCloudHasChosenAndIsInCooldownIsNotStuck) {
   EXPECT_EQ(found[0].kind, AuditKind::kStuckAttaching);
 }
 
+// Somebody has taken the address off the NIC of the first node, under a pod, and the cloud has
+// given it to the second, where the server withholds it.
+TEST(Audit, WhatTheCloudHasGivenToAnotherNodeMeanwhileIsNotHeldTwice) {
+  testing_support::Random random;
+  World world = ConsistentWorld(random);
+  world.input.store[1].addresses.push_back({.address = kInUse,
+                                            .state = AuditState::kAttaching,
+                                            .configuration = "spoke-9",
+                                            .pool = "p",
+                                            .since = kLongAgo,
+                                            .chosen = true});
+  world.nic(1).configurations[kInUse] = "spoke-9";
+  world.nic(0).configurations.erase(kInUse);
+  const auto found = Audit(world.input, kPolicy, kNow);
+  ASSERT_EQ(found.size(), 1U) << Describe(found);
+  EXPECT_EQ(found[0].kind, AuditKind::kWrongNic);
+  EXPECT_EQ(found[0].node, world.store(0).node);
+  EXPECT_THAT(found[0].cause, HasSubstr("delete the pod"));
+}
+
 TEST(Audit, ACloudThatCouldNotBeListedIsNotOneWithoutAddresses) {
   testing_support::Random random;
   World world = ConsistentWorld(random);

@@ -20,6 +20,12 @@ std::vector<std::string> NodesWithPromises(const ReservationBook& reservations) 
 Fleet::Fleet(const std::vector<PoolSpec>& pools, const FleetPolicy& by)
     : policy(by), ledger(pools, by.target, by.cooldown), breaker(by.breaker) {}
 
+bool IsWithheld(const Fleet& fleet, const Configuration& configuration) {
+  if (fleet.ledger.quarantine().Withholds(configuration.range)) return true;
+  const auto missing = fleet.off_nic.find(configuration.range.base());
+  return missing != fleet.off_nic.end() && missing->second.reported;
+}
+
 std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now) {
   std::set<NodeKey> changed = fleet.ledger.FinishLoading(now);
   for (const auto& [key, record] : fleet.ledger.nodes()) {

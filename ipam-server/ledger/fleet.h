@@ -95,6 +95,10 @@ struct Fleet {
   NodeKey settled;                // The one of them that was looked at last.
 };
 
+// Whether agents are not told of it: a pod that has it keeps it, and no other gets it. It is in
+// quarantine, or was not on the NIC in two looks at it: a pod would be cut off.
+bool IsWithheld(const Fleet& fleet, const Configuration& configuration);
+
 // Makes what follows from the records, once all that is stored has been put in. Returns the nodes
 // whose records are to be stored anew. Call once.
 std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now);

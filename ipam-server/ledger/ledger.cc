@@ -95,6 +95,11 @@ std::set<NodeKey> Ledger::FinishLoading(absl::Time now) {
   std::set<NodeKey> changed;
   std::vector<std::pair<absl::Time, ip::Prefix>> released;
   for (auto& [key, record] : nodes_) {
+    for (auto& [base, configuration] : record.configurations) {
+      for (Slot& slot : configuration.slots) {
+        if (slot.use == Use::kCooldown && slot.since + cooldown_ > last) slot.since = now;
+      }
+    }
     for (auto& [range, at] : record.released) {
       if (at + cooldown_ > last && std::exchange(at, now) != now) changed.insert(key);
       released.emplace_back(at, range);

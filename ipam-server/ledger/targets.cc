@@ -41,6 +41,15 @@ void AddWaiting(const Fleet& fleet, const NodeRecord& record, std::vector<GroupS
   }
 }
 
+// The cloud gave it while a pod of another node uses it: that may last for days.
+bool IsHeldElsewhere(const Fleet& fleet, const NodeRecord& record, const WantedEntry& wanted) {
+  if (!wanted.given) return false;
+  const PoolEntry* const entry = fleet.ledger.pools().Offering(wanted.given->base());
+  const NodeRecord* const holder =
+      entry == nullptr ? nullptr : entry->pool.OwnerOf(wanted.given->base());
+  return holder != nullptr && holder != &record;
+}
+
 }  // namespace
 
 std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& record) {
@@ -58,8 +67,14 @@ std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& reco
       break;
     }
   };
-  for (const auto& [base, configuration] : record.configurations) add(configuration);
-  for (const auto& [name, wanted] : record.wanted) add(wanted);
+  // What no pod can get is none of what the node has: it is to have others in its place.
+  for (const auto& [base, configuration] : record.configurations) {
+    const bool of_use = !configuration.IsAvailable() || !IsWithheld(fleet, configuration);
+    if (of_use) add(configuration);
+  }
+  for (const auto& [name, wanted] : record.wanted) {
+    if (!IsHeldElsewhere(fleet, record, wanted)) add(wanted);
+  }
   const uint32_t reserved = fleet.reservations.ReservedFor(record.key.name);
   AddWaiting(fleet, record, states);
   for (GroupState& state : states) {

@@ -165,11 +165,23 @@ void FleetLoop::CountEffects(const Effects& effects) const {
   for (const absl::Duration took : effects.attach_times) edges_.metrics->CountAttached(took);
 }
 
+// What an agent is to say anew has not been taken as it was said: it must not pass for stored.
+void FleetLoop::SendAnswers(Batch& batch) {
+  for (auto& [session, answer] : batch.answers) {
+    const NodeKey* const node = NodeOf(session);
+    if (std::holds_alternative<node_api::ReportAck>(answer) && node != nullptr &&
+        batch.effects.greet_anew.contains(*node)) {
+      continue;
+    }
+    edges_.agents.Send(session, std::move(answer));
+  }
+}
+
 void FleetLoop::CarryOut(Batch& batch) {
   if (state_.recovery.open() && !cloud_begun_) BeginCloud();
   EndCloudProblems(batch.effects);
   TellNodesGone(batch.effects);  // It comes before one that is back after all is welcomed.
-  for (auto& [session, answer] : batch.answers) edges_.agents.Send(session, std::move(answer));
+  SendAnswers(batch);
   if (!state_.recovery.open()) {
     // Nobody is told, asked for, or given anything from a store that may be old.
     batch.effects.resend.clear();

@@ -254,6 +254,7 @@ class FleetLoop {
   void CountEffects(const Effects& effects) const;
   LoopRates Rates(absl::Time now) const;
   void Commit(Batch& batch);
+  void SendAnswers(Batch& batch);
   void CarryOut(Batch& batch);
   void AskToReclaim(const NodeKey& node, std::vector<ip::Prefix> ranges);
   void AskForNext(const NodeKey& node, Session& session);

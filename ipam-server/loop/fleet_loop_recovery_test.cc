@@ -165,6 +165,24 @@ TEST_F(LoopRecoveryTest, EachNodeThatTheStoreKnowsIsWaitedForAndThoseThatAreForg
   EXPECT_EQ(PhaseNow(), "open");
 }
 
+// It came in the turn in which the recovery ended, while another node had the address here.
+TEST_F(LoopRecoveryTest, WhatIsToBeSaidAnewIsNotAcknowledged) {
+  loop_->PostHello(2, {.node = IdentityOf({"other", "vm-2"})});
+  Step();
+  AnswerCloud();
+  GreetWith(1, Ahead(1000, 2));
+  loop_->PostFromAgent(InventoryEvent{1, {.id = 1, .held = {A("10.1.0.4")}}});
+  Step();
+  clock_.Advance(absl::Seconds(2));
+  ASSERT_EQ(PhaseNow(), "recovering") << "the other one has not spoken";
+  Report(1, AssignOne());
+  loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
+  Step();
+  EXPECT_EQ(PhaseNow(), "open");
+  EXPECT_TRUE(agents_.closed.contains(1));
+  EXPECT_THAT(SentTo<node_api::ReportAck>(1), IsEmpty());
+}
+
 TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   GreetWith(1, "");
   loop_->PostHello(2,

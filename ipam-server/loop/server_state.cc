@@ -252,13 +252,11 @@ NicRequest NicOf(const NodeRecord& record, bool pods_wait) {
     entries.push_back({configuration.name, configuration.range});
   }
   nic.instance = record.instance;
-  const bool leaving = IsLeaving(record);
   for (const auto& [name, wanted] : record.wanted) {
     if (!wanted.given) {
       nic.wanted.push_back({name, wanted.family, wanted.prefix_length});
     } else {
-      const bool goes = leaving || wanted.given_back;
-      (goes ? nic.removing : nic.configurations).push_back({name, *wanted.given});
+      (wanted.given_back ? nic.removing : nic.configurations).push_back({name, *wanted.given});
     }
   }
   const AddressCounts counts = CountAddresses(record);

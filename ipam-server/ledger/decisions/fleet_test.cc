@@ -190,6 +190,22 @@ TEST(Fleet, WhatWasAttachedSinceShowsThatACooldownIsOver) {
   EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.200")), AddressPool::State::kFree);
 }
 
+// A machine has booted, and its agent does not know what the pods before used: it is told when that
+// may be assigned, by another server, whose clock may be hours ahead.
+TEST(Fleet, WhatCoolsOnANodeHasAWholeCooldownAfterAStart) {
+  for (const absl::Duration ahead : {absl::ZeroDuration(), absl::Seconds(10), absl::Hours(10)}) {
+    NodeRecord record = *WithAttachedNode({Pool("default", "10.1.0.0/24")}).ledger.Find(kNode1);
+    Slot& slot = record.configurations.begin()->second.slots.front();
+    slot.use = Use::kCooldown;
+    slot.since = kNow;
+    Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
+    ASSERT_TRUE(fleet.ledger.Upsert(record).ok());
+    FinishLoading(fleet, kNow + ahead);
+    const NodeRecord& loaded = *fleet.ledger.Find(kNode1);
+    EXPECT_EQ(loaded.configurations.begin()->second.slots.front().since, kNow + ahead);
+  }
+}
+
 TEST(Fleet, ARecordGoesWithItsLastCooldownAfterAStart) {
   NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
   record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);

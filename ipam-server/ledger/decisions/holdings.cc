@@ -99,12 +99,31 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
   if (record.configurations.empty() && record.wanted.empty()) fleet.forgettable.insert(record.key);
 }
 
+namespace {
+
+// A store that is older than what its node was told does not know that it is the node's, while a
+// pod there uses it.
+bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
+  const auto claimed = fleet.doubled.lower_bound(range.base());
+  if (claimed != fleet.doubled.end() && range.Contains(claimed->first) &&
+      claimed->second.claimant == node) {
+    return true;
+  }
+  const auto refused = fleet.refused_claims.find(node.name);
+  if (refused == fleet.refused_claims.end()) return false;
+  const auto first = refused->second.lower_bound(range.base());
+  return first != refused->second.end() && range.Contains(*first);
+}
+
+}  // namespace
+
 void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
   std::vector<std::string> names;
   for (auto& [name, wanted] : record.wanted) {
     if (!wanted.given) {
       names.push_back(name);
-    } else if (!wanted.given_back) {
+    } else if (!wanted.given_back && record.mode != NodeMode::kRetired &&
+               !IsClaimed(fleet, record.key, *wanted.given)) {
       wanted.given_back = true;
       wanted.problem = kGivenBack;
       effects.changed.insert(record.key);

@@ -39,7 +39,8 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
           absl::Time now);
 
 // Asks the cloud for nothing more. Entries that it has put on the NIC nevertheless are taken over,
-// and given back as others are.
+// and given back as others are. What it has given is given back by a node that is drained, but for
+// what a pod there uses, and stays where another machine has the node's name: that one may go on.
 void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects);
 
 // What an agent does with an address from then on.

@@ -31,22 +31,35 @@ void Attached(Fleet& fleet, NodeRecord& record, Configuration& configuration, Ef
   effects.desired.insert(record.key);
 }
 
+// Of what is withheld from it an agent does not say that the cooldown is over.
+void EndCooldowns(Fleet& fleet, NodeRecord& record, Configuration& configuration, Effects& effects,
+                  absl::Time now) {
+  for (size_t i = 0; i < configuration.slots.size(); ++i) {
+    const Slot& slot = configuration.slots[i];
+    if (slot.use != Use::kCooldown || now - slot.since < fleet.policy.cooldown) continue;
+    SetUse(fleet, record, configuration,
+           {configuration.AddressAt(i), Use::kAvailable, nullptr, now}, effects);
+  }
+}
+
 // One look may be at an old picture, so nothing is believed before a second one, later.
-void MissFromNic(Fleet& fleet, const NodeRecord& record, const Configuration& configuration,
-                 Effects& effects, absl::Time now) {
+void MissFromNic(Fleet& fleet, NodeRecord& record, Configuration& configuration, Effects& effects,
+                 absl::Time now) {
   const ip::Address& base = configuration.range.base();
   const auto [seen, first] = fleet.off_nic.try_emplace(base, OffNic{.since = now});
   if (first || now - seen->second.since < fleet.policy.lost_after) return;
   if (!seen->second.reported) {
     seen->second.reported = true;
+    effects.desired.insert(record.key);  // It is withheld from pods from now on.
     effects.findings.push_back(
         {Finding::Kind::kLost, record.key, base,
          fmt::format("{} is attached by our records, but not on the NIC any more{}",
                      configuration.range.ToString(),
-                     configuration.IsAvailable() ? "; its agent is asked to give it up"
+                     configuration.IsAvailable() ? "; no pod gets it from now on"
                                                  : "; a pod uses it, and is cut off")});
   }
   // Readings of many NICs that are short together are one more way to free what is in use.
+  EndCooldowns(fleet, record, configuration, effects, now);
   if (!configuration.IsAvailable() || seen->second.asked_until > now ||
       !MayFree(fleet, configuration.range.size(), record.key, effects, now)) {
     return;
@@ -144,7 +157,7 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, E
   std::string problem = WhyUnusable(fleet, record, entry.range, now);
   const bool known = wanted != record.wanted.end() && wanted->second.given == entry.range;
   // A call that takes it off the NIC may be under way, whatever has ended since.
-  const bool given_back = known && (wanted->second.given_back || IsLeaving(record));
+  const bool given_back = known && wanted->second.given_back;
   if (given_back) problem = kGivenBack;
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
@@ -224,7 +237,9 @@ Effects OnNic(Fleet& fleet, const NodeKey& key, const std::vector<IpConfiguratio
   for (auto& [base, configuration] : record.configurations) {
     const auto there = by_range.find(configuration.range);
     if (there != by_range.end()) {
-      fleet.off_nic.erase(base);
+      if (const auto seen = fleet.off_nic.extract(base); !seen.empty() && seen.mapped().reported) {
+        effects.desired.insert(key);
+      }
       if (configuration.name != there->second->name) {
         configuration.name = there->second->name;
         effects.changed.insert(key);
@@ -268,8 +283,10 @@ Effects OnListedNic(const Fleet& fleet, const NodeKey& key,
     listed.insert(entry.range);
     const Configuration* held = record->Holding(entry.range.base());
     const auto wanted = record->wanted.find(entry.name);
-    const bool known = (held != nullptr && held->range == entry.range) ||
-                       (wanted != record->wanted.end() && wanted->second.given == entry.range);
+    // After a restore it may have another name here than the newer store had given it.
+    const bool is_held = held != nullptr && held->range == entry.range && held->name == entry.name;
+    const bool known =
+        is_held || (wanted != record->wanted.end() && wanted->second.given == entry.range);
     differs = differs || !known;
   }
   for (const auto& [base, configuration] : record->configurations) {

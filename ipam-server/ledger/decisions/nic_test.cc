@@ -229,11 +229,61 @@ TEST_F(FleetNic, WhatIsOffTheNicTwiceIsReportedAndReclaimed) {
   EXPECT_THAT(Give(kNode1, {}, kNow + absl::Minutes(3)).findings, IsEmpty()) << "said once";
 }
 
+// However long the breaker keeps it from being given up.
+TEST_F(FleetNic, WhatIsOffTheNicGoesToNoPodAndOthersComeInItsPlace) {
+  Join(kNode1);
+  Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"});
+  EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty());
+  Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6"});
+  const auto& configurations = fleet_.ledger.Find(kNode1)->configurations;
+  EXPECT_FALSE(IsWithheld(fleet_, configurations.at(A("10.1.0.7")))) << "after one look";
+  const Effects lost = Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6"}, kNow + absl::Minutes(2));
+  EXPECT_TRUE(IsWithheld(fleet_, configurations.at(A("10.1.0.7"))));
+  EXPECT_FALSE(IsWithheld(fleet_, configurations.at(A("10.1.0.6"))));
+  EXPECT_THAT(lost.desired, ElementsAre(kNode1)) << "its agent hears of it";
+  EXPECT_THAT(WantedOf(fleet_, kNode1), SizeIs(1));
+  const Effects found =
+      Give(kNode1, {"10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"}, kNow + absl::Minutes(3));
+  EXPECT_FALSE(IsWithheld(fleet_, configurations.at(A("10.1.0.7"))));
+  EXPECT_THAT(found.desired, ElementsAre(kNode1));
+}
+
+// An agent that is not told of an address does not say that its cooldown is over either.
+TEST_F(FleetNic, WhatIsOffTheNicAndCoolsIsReclaimedWhenItsCooldownIsOver) {
+  Join(kNode1);
+  Give(kNode1, {"10.1.0.4"});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  Give(kNode1, {});
+  Give(kNode1, {}, kNow + absl::Minutes(2));
+  node_api::Hello hello = HelloFrom(kNode1);
+  hello.node.boot_id = "another boot";
+  OnHello(fleet_, hello, kNow + absl::Minutes(3));
+  EXPECT_EQ(SlotOf(fleet_, kNode1, "10.1.0.4").use, Use::kCooldown);
+  EXPECT_THAT(Give(kNode1, {}, kNow + absl::Minutes(3) + absl::Seconds(29)).reclaim, IsEmpty());
+  const Effects over = Give(kNode1, {}, kNow + absl::Minutes(3) + absl::Seconds(30));
+  EXPECT_THAT(over.reclaim.at(kNode1), ElementsAre(One("10.1.0.4")));
+}
+
+// Somebody has taken it off the NIC of the first node, where a pod uses it, perhaps for days.
+TEST_F(FleetNic, WhatAPodOfAnotherNodeUsesIsNoneOfWhatIsToCome) {
+  Join(kNode1);
+  Join(kNode2);
+  Give(kNode1, {"10.1.0.4"});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
+  Give(kNode2, {"10.1.0.4", "10.1.0.5", "10.1.0.6", "10.1.0.7"});
+  EXPECT_EQ(CountsOf(kNode2).available, 3U);
+  EXPECT_THAT(WantedOf(fleet_, kNode2), ElementsAre("spoke-1", "spoke-5"))
+      << "the first stays on the NIC, where nobody gets it, and one more is asked for";
+}
+
 TEST_F(FleetNic, AListingThatDiffersMakesUsLookAndChangesNothing) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4"});
   const NodeRecord before = *fleet_.ledger.Find(kNode1);
   EXPECT_THAT(OnListedNic(fleet_, kNode1, {{"spoke-1", One("10.1.0.4")}}).attach, IsEmpty());
+  EXPECT_THAT(OnListedNic(fleet_, kNode1, {{"spoke-9", One("10.1.0.4")}}).attach,
+              ElementsAre(kNode1))
+      << "a restored store may have another name for it";
   EXPECT_THAT(OnListedNic(fleet_, kNode1, {}).attach, ElementsAre(kNode1));
   EXPECT_THAT(
       OnListedNic(fleet_, kNode1, {{"spoke-1", One("10.1.0.4")}, {"x", One("10.1.0.9")}}).attach,
@@ -284,6 +334,35 @@ TEST_F(FleetNic, AReplacedVmWantsNothing) {
   EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-2")) << "which is on its NIC";
   EXPECT_EQ(CountsOf(kNode1).available, 1U) << "only the cloud can say that it is gone";
   CheckInvariants(fleet_.ledger);
+}
+
+// Two machines have one name, and a store that was restored takes what the pods of one use for
+// another node's: off its NIC it must not go.
+TEST_F(FleetNic, WhatCannotBeUsedStaysOnTheNicOfAReplacedVm) {
+  Join(kNode1);
+  Join(kNode2);
+  Give(kNode2, {"10.1.0.4"});
+  Give(kNode1, {"10.1.0.4"});
+  ASSERT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given.has_value());
+  OnHello(fleet_, HelloFrom({kNode1.name, "vm-new"}), kNow);
+  EXPECT_FALSE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given_back);
+  ReviewNode(fleet_, kNode1, {}, kNow);
+  Give(kNode1, {"10.1.0.4"});
+  EXPECT_FALSE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given_back);
+}
+
+TEST_F(FleetNic, ADrainedNodeGivesBackWhatItCannotUseButForWhatAPodUses) {
+  Join(kNode1);
+  Join(kNode2);
+  Give(kNode2, {"10.1.0.4", "10.1.0.5"});
+  Give(kNode1, {"10.1.0.4", "10.1.0.5"});
+  node_api::Hello hello = HelloFrom(kNode1);
+  hello.in_use = {AssignmentOf(A("10.1.0.4"), 1)};
+  OnHello(fleet_, hello, kNow);
+  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
+  ReviewNode(fleet_, kNode1, {.connected = true}, kNow);
+  EXPECT_FALSE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given_back);
+  EXPECT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-2").given_back);
 }
 
 TEST_F(FleetNic, AReplacedVmThatHeldOnlyNamesIsForgotten) {

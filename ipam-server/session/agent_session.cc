@@ -56,8 +56,7 @@ node_api::DesiredState NextDesired(const Fleet& fleet, const NodeRecord& record,
   desired.version = ++session.desired_version;
   std::vector<ip::Prefix> attached;
   for (const auto& [base, configuration] : record.configurations) {
-    if (configuration.state != AddressState::kAttached ||
-        fleet.ledger.quarantine().Withholds(configuration.range)) {
+    if (configuration.state != AddressState::kAttached || IsWithheld(fleet, configuration)) {
       continue;
     }
     const bool is_told = IsAmong(session.told, configuration.range);

@@ -146,7 +146,9 @@ void Agent::Greet() {
   greeting.hello.node = {.node_name = machine.name,
                          .vm_id = machine.vm_id,
                          .boot_id = machine.boot_id,
-                         .agent_version = base::kVersion};
+                         .agent_version = base::kVersion,
+                         .instance = machine.instance,
+                         .subnets = machine.subnets};
   greeting.hello.nic = {nic->name, nic->mac, nic->mtu, nic->addresses};
   greeting.hello.store_token = machine.token;
   greeting.hello.policy_version = policy_->VersionForHello();

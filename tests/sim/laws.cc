@@ -155,16 +155,35 @@ void Laws::CheckMended(const std::string& vm) {
   if (nic == nullptr || restored_ || schedule_.now() - changed_by_others_[vm] < kMending) return;
   const ipam::NodeRecord* const record = Durable(nic->node);
   if (record == nullptr || record->mode == ipam::NodeMode::kRetired) return;
+  // While two machines have one name, what either is to have changes each time that one speaks.
+  const bool has_double = std::any_of(durable_.begin(), durable_.end(), [&](const auto& other) {
+    return other.second.key.name == record->key.name && other.second.key != record->key;
+  });
+  if (has_double) return;
   for (const ipam::IpConfiguration& entry : nic->configurations) {
-    if (record->Holding(entry.range.base()) != nullptr) continue;
+    const auto wanted = record->wanted.find(entry.name);
+    const bool is_wanted =
+        wanted != record->wanted.end() && wanted->second.given.value_or(entry.range) == entry.range;
+    if (record->Holding(entry.range.base()) != nullptr || is_wanted) continue;
     Break(12, fmt::format("the NIC of {} has {} still, which the store does not say",
                           nic->node.name, entry.range.ToString()));
   }
   for (const auto& [base, configuration] : record->configurations) {
     if (configuration.state != ipam::AddressState::kAttached || fabric_.Has(vm, base)) continue;
+    const bool waits = frozen_ || schedule_.now() - thawed_ < kMending || WasUsedOfLate(base);
+    if (!nic->instance.empty() && (waits || IsCutOff(vm, base))) continue;
     Break(12, fmt::format("the NIC of {} lacks {} still, which the store says is attached",
                           nic->node.name, configuration.range.ToString()));
   }
+}
+
+bool Laws::WasUsedOfLate(const ip::Address& address) const {
+  const auto used = last_used_.find(address);
+  return used != last_used_.end() && schedule_.now() - used->second < kMending;
+}
+
+bool Laws::IsCutOff(const std::string& vm, const ip::Address& address) const {
+  return taken_by_others_.contains({vm, address}) && users_.contains(address);
 }
 
 void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
@@ -211,6 +230,7 @@ void Laws::OnDurable(const StoreDisks::Changes& changes) {
   std::vector<std::pair<std::string, ipam::NodeRecord>> learned;
   for (const auto& [name, value] : changes) {
     if (name == ipam::kStoreKey) OnDurableStore(value);
+    if (name == ipam::kBreakerKey) OnDurableBreaker(value);
     if (!name.starts_with(ipam::kNodeKeyPrefix)) continue;
     std::string key(name);
     if (!value) {
@@ -235,6 +255,12 @@ void Laws::OnDurableStore(const std::optional<std::string_view>& value) {
   } else if (told != told_.end() && epoch_ < told->second) {
     Break(6, fmt::format("the store is at epoch {}, and nodes were told {}", epoch_, told->second));
   }
+}
+
+void Laws::OnDurableBreaker(const std::optional<std::string_view>& value) {
+  const auto state = value ? ipam::DecodeBreaker(*value) : absl::NotFoundError("no breaker");
+  const bool was_frozen = std::exchange(frozen_, state.ok() && state->freeze.has_value());
+  if (was_frozen && !frozen_) thawed_ = schedule_.now();
 }
 
 void Laws::Forget(const std::string& key, const ipam::NodeRecord* next) {

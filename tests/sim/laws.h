@@ -25,7 +25,9 @@
 //     store, whole (settled.cc).
 // 11. A DEL is the last word: once a runtime hears that it is done, no link is made for its pod.
 // 12. Mended: ten minutes after somebody else has changed a NIC it has what the store says, and
-//     nothing else.
+//     nothing else. Where the cloud chooses addresses it gives nobody one back that it took: what a
+//     pod uses is missing until that ends, and the rest is given up as fast as the breaker permits.
+//     And what others have written of a machine no server overwrites unread.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "tests/sim/fabric.h"
+#include "tests/sim/cloud/fabric.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/schedule.h"
 #include "tests/sim/server.h"
@@ -88,6 +90,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& taken);
   static constexpr absl::Duration kMending = absl::Minutes(10);
   void CheckMended(const std::string& vm);
+  // Whether a pod uses the address of the VM that others have taken off its NIC.
+  bool IsCutOff(const std::string& vm, const ip::Address& address) const;
 
   // --- Servers. ---
   void OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) override;
@@ -119,8 +123,10 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void CheckOnNic(const Machine& machine, const std::string& host_link, const ip::Address& address);
   void CheckUnused(const Machine& machine, const ip::Address& address);
   void OnDetached(const std::string& vm, const ip::Prefix& range);
+  bool WasUsedOfLate(const ip::Address& address) const;
   void OnDurable(const StoreDisks::Changes& changes);
   void OnDurableStore(const std::optional<std::string_view>& value);
+  void OnDurableBreaker(const std::optional<std::string_view>& value);
   void Forget(const std::string& key, const ipam::NodeRecord* next);
   void Learn(const std::string& key, ipam::NodeRecord record);
   void CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after);
@@ -148,6 +154,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   ByAddress<std::string> owners_;  // The key of the record, by first address.
   std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.
   std::string store_id_;
+  bool frozen_ = false;  // Releases wait for an operator.
+  absl::Time thawed_ = absl::InfinitePast();
   uint64_t epoch_ = 0;
   std::map<std::string, uint64_t> told_;  // The highest epoch that a node was told, by store.
   bool restoring_ = false;

@@ -21,6 +21,8 @@ struct Machine {
   std::string name;   // The node's.
   std::string vm_id;  // Another one where the machine was replaced.
   ip::MacAddress mac;
+  std::string instance;             // What the metadata service says: the VM's name in the cloud,
+  std::vector<ip::Prefix> subnets;  // and its NIC's; empty where there is none.
   int boots = 0;
   std::string boot_id;
   bool exists = true;

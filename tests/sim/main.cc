@@ -8,6 +8,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "CLI/CLI.hpp"
 #include "absl/synchronization/mutex.h"
@@ -26,6 +27,7 @@ struct Options {
   double events = -1;
   double until_s = 0;
   std::string scenario;
+  bool azure = false;
   int mutant = 0;
   bool trace = false;
   bool counts = false;
@@ -95,6 +97,12 @@ int RunScenarios(const Options& options) {
     if (options.scenario != "all" && options.scenario != scenario.name) continue;
     ++ran;
     scenario.run.world.keep_trace = options.trace;
+    if (options.azure && !std::exchange(scenario.run.world.azure, true)) {
+      // What it promises it promises of the cloud that it was made for, and machines themselves
+      // need addresses of Azure's.
+      scenario.promises.clear();
+      scenario.run.world.pool = WorldSettings().pool;
+    }
     const RunResult result = RunPlan(scenario.run);
     if (options.trace) fmt::print("{}", result.trace);
     if (result.violation) Tell(scenario.name, result);
@@ -119,6 +127,7 @@ int RunSeeds(const Options& options) {
   for (uint64_t seed = options.seed; seed < options.seed + options.seeds; ++seed) {
     RunSettings settings = SettingsOfSeed(seed, options.nodes, options.events);
     settings.world.keep_trace = options.trace;
+    settings.world.azure = settings.world.azure || options.azure;
     if (options.until_s > 0) {
       settings.until = absl::Seconds(options.until_s);
       settings.settling = absl::ZeroDuration();
@@ -156,6 +165,7 @@ int main(int argc, char** argv) try {
   app.add_option("--until", options.until_s, "Ends the run after so many simulated seconds");
   app.add_option("--scenario", options.scenario, "Runs this scenario, or all, instead of seeds");
   app.add_option("--mutant", options.mutant, "Has this defect");
+  app.add_flag("--azure", options.azure, "Has Azure for a cloud in all runs, not in some");
   app.add_flag("--trace", options.trace, "Tells the story");
   app.add_flag("--counts", options.counts, "Counts what has happened");
   app.add_flag("--shrink", options.shrink, "Leaves out all events that do not matter");

@@ -3,6 +3,11 @@
 #include "fmt/core.h"
 
 namespace spoke::sim {
+namespace {
+
+constexpr int kMostOnAzure = 30;
+
+}  // namespace
 
 RunSettings SettingsOfSeed(uint64_t seed, int nodes, double events) {
   Random random = RandomFor(seed, "size");
@@ -11,6 +16,9 @@ RunSettings SettingsOfSeed(uint64_t seed, int nodes, double events) {
   settings.world.nodes = static_cast<int>(2 + random.Below(7));
   if (nodes > 0) settings.world.nodes = nodes;
   if (nodes > 30) settings.world.pool = "10.0.0.0/12";
+  // With thousands of nodes Azure's limits decide how long each round of them takes.
+  settings.world.azure =
+      settings.world.nodes <= kMostOnAzure && RandomFor(seed, "cloud").Chance(0.3);
   settings.world.servers = random.Chance(0.5) ? 1 : 3;
   PlanSettings plan{
       .nodes = settings.world.nodes, .servers = settings.world.servers, .until = settings.until};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "lib/base/fnv1a.h"
@@ -26,6 +27,15 @@ class Builder {
   }
   Builder& Servers(int servers) {
     scenario_.run.world.servers = servers;
+    return *this;
+  }
+  Builder& Azure() {
+    scenario_.run.world.azure = true;
+    return *this;
+  }
+  // How long everything has to come to agree in the end.
+  Builder& Settling(absl::Duration settling) {
+    scenario_.run.settling = settling;
     return *this;
   }
   Builder& Pool(std::string pool) {
@@ -77,5 +87,8 @@ class Builder {
  private:
   Scenario scenario_;
 };
+
+// Those on Azure (scenarios_azure.cc).
+void AddAzure(std::vector<Scenario>& all);
 
 }  // namespace spoke::sim

@@ -543,6 +543,7 @@ std::vector<Scenario> AllScenarios() {
   AddOtherWriters(all);
   AddDoubles(all);
   AddPolicies(all);
+  AddAzure(all);
   return all;
 }
 

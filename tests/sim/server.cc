@@ -40,23 +40,27 @@ Server::Server(const Edges& edges, uint64_t term, const MachineClock& clock,
     : edges_(edges),
       term_(term),
       clock_(clock),
+      log_(edges.index, edges.trace),
       store_({edges.disks, life_, edges.store_faults, edges.random, edges.trace}, term),
       witness_(std::move(witness)),
       rules_{.server_version = base::kVersion, .check_peer_name = false},
-      cloud_({edges.fabric, edges.schedule, life_, edges.cloud_faults, edges.random, edges.trace,
-              edges.leads},
-             [this, post = ipam::AnswersTo(mailbox_)](const ipam::NodeKey& node,
-                                                      absl::StatusOr<ipam::NicAddresses> result) {
-               post(node, std::move(result));
-               Wake();
-             }),
+      cloud_(edges.provider.Connect(
+          {.life = life_,
+           .random = edges.random,
+           .clock = clock_,
+           .write_margin = edges.write_margin},
+          [this, post = ipam::AnswersTo(mailbox_)](const ipam::NodeKey& node,
+                                                   absl::StatusOr<ipam::NicAddresses> result) {
+            post(node, std::move(result));
+            Wake();
+          })),
       next_turn_(edges.schedule.now()),
       busy_until_(edges.schedule.now() + kBusy),
       next_listing_(edges.schedule.now() + absl::Seconds(60)) {}
 
 Server::~Server() {
   life_.Die();
-  cloud_.Stop();
+  cloud_->Stop();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
@@ -71,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
       std::make_unique<ipam::FleetLoop>(settings, std::move(loaded),
                                         ipam::FleetLoop::Edges{.store = server->store_,
                                                                .agents = *server,
-                                                               .cloud = server->cloud_,
+                                                               .cloud = *server->cloud_,
                                                                .mailbox = server->mailbox_,
                                                                .clock = server->clock_,
                                                                .log = server->log_,
@@ -100,10 +104,11 @@ void Server::Turn() {
 // would say that it is gone.
 void Server::List() {
   next_listing_ = absl::InfiniteFuture();
-  cloud_.List([this](ipam::CloudListing listing) {
-    next_listing_ = edges_.schedule.now() + cloud_.listing_period();
+  cloud_->List([this](ipam::CloudListing listing) {
+    next_listing_ = edges_.schedule.now() + cloud_->listing_period();
     if (!listing.ok()) return;
-    loop_->PostListing(*std::move(listing), [](const std::string&) { return true; });
+    loop_->PostListing(*std::move(listing),
+                       [this](const std::string& instance) { return cloud_->Covers(instance); });
     Wake();
   });
 }

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "ipam-server/loop/fleet_loop.h"
@@ -16,12 +18,30 @@
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/session/stream_gate.h"
+#include "lib/telemetry/log.h"
 #include "tests/sim/agent.h"
-#include "tests/sim/fabric.h"
+#include "tests/sim/cloud/provider.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_store.h"
 
 namespace spoke::sim {
+
+// What a server warns of is part of the story.
+class TracedLog final : public telemetry::Log {
+ public:
+  // Borrows `trace`.
+  TracedLog(size_t server, Trace& trace) : server_(server), trace_(trace) {}
+
+  void Write(telemetry::Level level, std::string_view event,
+             std::initializer_list<telemetry::Field> fields) override {
+    if (level < telemetry::Level::kWarn) return;
+    trace_.Say("server {} logs {}", server_, telemetry::FormatEvent(event, fields));
+  }
+
+ private:
+  const size_t server_;
+  Trace& trace_;
+};
 
 // Sees what the server tells agents, as it is told.
 class ServerWatcher {
@@ -40,12 +60,11 @@ class Server final : public ipam::AgentLink {
     Network& network;
     Trace& trace;
     StoreDisks& disks;
-    Fabric& fabric;
+    Provider& provider;
     const StoreFaults& store_faults;
-    const CloudFaults& cloud_faults;
     Random& random;
     ServerWatcher& watcher;
-    std::function<bool()> leads;  // Whether nobody else can lead now.
+    std::function<absl::Duration()> write_margin;  // How long nobody else can lead, from now on.
     std::string witness_directory;
     std::string boot_id;
     ipam::MarkKeys keys;
@@ -103,13 +122,13 @@ class Server final : public ipam::AgentLink {
   const uint64_t term_;
   const MachineClock clock_;
   Life life_;
-  NoLog log_;
+  TracedLog log_;
   SimStore store_;
   const ipam::StoreWitness witness_;
   const ipam::StreamGate::Rules rules_;
   ipam::BundleMessages bundles_;
   ipam::Mailbox mailbox_;
-  SimCloud cloud_;
+  const std::unique_ptr<ipam::Cloud> cloud_;
   std::unique_ptr<ipam::FleetLoop> loop_;
   absl::flat_hash_map<StreamId, std::unique_ptr<Stream>> streams_;
   absl::Time next_turn_;

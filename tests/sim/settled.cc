@@ -126,8 +126,15 @@ void World::CheckAudit() {
     snapshot.inventories.emplace(ipam::NodeKey{node->machine.name, node->machine.vm_id},
                                  std::move(inventory));
   }
-  const auto differences = ipam::Audit(snapshot.Finish(), {.grace = absl::ZeroDuration()}, now);
+  // Azure takes its time, and what is idle goes at any moment.
+  const absl::Duration grace = settings_.azure ? absl::Minutes(2) : absl::ZeroDuration();
+  const auto differences = ipam::Audit(snapshot.Finish(), {.grace = grace}, now);
   for (const ipam::AuditDifference& difference : differences) {
+    // What Azure gave to another node meanwhile it gives back to nobody.
+    if (settings_.azure && difference.address &&
+        laws_.IsCutOff(difference.node.vm_id, *difference.address)) {
+      continue;
+    }
     laws_.Break(
         10,
         fmt::format("audit: {} {} {}: {}", ipam::NameOf(difference.kind), difference.node.name,

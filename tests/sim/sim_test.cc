@@ -21,8 +21,9 @@ TEST(Sim, TheSameSeedTellsTheSameStory) {
 }
 
 TEST(Sim, NoSeedBreaksALaw) {
-  // In the last an agent dies when it is asked for much that an operator has let pass.
-  for (const uint64_t seed : {1U, 2U, 539U}) {
+  // 3 and 12 are on Azure; in the last an agent dies when it is asked for much that an operator has
+  // let pass.
+  for (const uint64_t seed : {1U, 2U, 3U, 12U, 539U}) {
     const RunResult result = RunPlan(SettingsOfSeed(seed));
     if (!result.violation) continue;
     ADD_FAILURE() << "law " << result.violation->law << " is broken at " << result.at << ": "

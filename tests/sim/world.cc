@@ -6,7 +6,8 @@
 #include <filesystem>
 
 #include "fmt/core.h"
-#include "lib/base/check.h"
+#include "tests/sim/cloud/azure_provider.h"
+#include "tests/sim/cloud/plain_provider.h"
 
 namespace spoke::sim {
 namespace {
@@ -29,6 +30,20 @@ World::World(const WorldSettings& settings)
       directory_(NewDirectory()),
       lease_until_(schedule_.now()),
       operators_(RandomFor(settings.seed, "operators")) {
+  Provider::Edges edges{
+      .fabric = fabric_,
+      .schedule = schedule_,
+      .trace = trace_,
+      .faults = cloud_faults_,
+      .changed_by_others = [this](const auto& vm,
+                                  const auto& lost) { OnChangedByOthers(vm, lost); },
+      .overwritten = [this] { laws_.Break(12, "a server has overwritten others unread"); }};
+  if (settings_.azure) {
+    const ip::Prefix subnet = ip::Prefix::Parse(settings_.pool).value();
+    provider_ = std::make_unique<AzureProvider>(std::move(edges), subnet, settings_.seed);
+  } else {
+    provider_ = std::make_unique<PlainProvider>(std::move(edges));
+  }
   for (size_t i = 0; i < static_cast<size_t>(settings_.servers); ++i) AddHost(i);
   for (int i = 0; i < settings_.nodes; ++i) AddNode(fmt::format("node-{}", i));
 }

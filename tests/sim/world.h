@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "tests/sim/agent.h"
-#include "tests/sim/fabric.h"
+#include "tests/sim/cloud/fabric.h"
+#include "tests/sim/cloud/provider.h"
 #include "tests/sim/laws.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/network.h"
@@ -27,6 +28,7 @@ struct WorldSettings {
   int nodes = 6;
   int servers = 1;
   std::string pool = "10.1.0.0/22";
+  bool azure = false;     // Whether the cloud is Azure, which chooses the addresses.
   double drift = 0.0003;  // How much a machine's clock may gain or lose, at most.
   bool keep_trace = false;
 };
@@ -130,8 +132,7 @@ class World final : public StreamEnds {
   void QuarantineOneOf(const std::string& node, int64_t which);
   void ApplyPolicy(const PlannedEvent& event);
   void Restore(bool on_other_machines);
-  void WriteAsAnother(Node& node, const PlannedEvent& event);
-  void OverwriteNic(const std::string& vm, const std::vector<ipam::IpConfiguration>& entries);
+  void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost);
   void For(absl::Duration lasts, double& share, double value);
 
   void CheckPods();
@@ -149,6 +150,7 @@ class World final : public StreamEnds {
   Fabric fabric_;
   StoreDisks disks_;
   CloudFaults cloud_faults_;
+  std::unique_ptr<Provider> provider_;
   MachineFaults machine_faults_;
   RuntimeFaults runtime_faults_;
   Laws laws_;

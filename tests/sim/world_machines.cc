@@ -60,18 +60,15 @@ void World::Replace(Node& node) {
     EndMachine(node);
     node.former.push_back(machine.vm_id);
     const absl::Duration wait = node.random->Between(absl::ZeroDuration(), absl::Minutes(1));
-    schedule_.After(wait, [this, vm = machine.vm_id] { fabric_.RemoveVm(vm); });
+    schedule_.After(wait, [this, vm = machine.vm_id] { provider_->RemoveVm(vm); });
     trace_.Count("machine replaced");
   }
-  const uint64_t number = node.random->Next();
-  machine.vm_id = fmt::format("vm-{}-{:08x}", machine.index, number & 0xFFFFFFFFU);
-  machine.mac = ip::MacAddress::Parse(fmt::format("02:{:02x}:{:02x}:{:02x}:{:02x}:{:02x}",
-                                                  (number >> 32U) & 0xFFU, (number >> 24U) & 0xFFU,
-                                                  (number >> 16U) & 0xFFU, (number >> 8U) & 0xFFU,
-                                                  number & 0xFFU))
-                    .value();
+  const Vm vm = provider_->AddVm(machine.name, machine.index, *node.random);
+  machine.vm_id = vm.id;
+  machine.mac = vm.mac;
+  machine.instance = vm.instance;
+  if (settings_.azure) machine.subnets = {ip::Prefix::Parse(settings_.pool).value()};
   machine.token.clear();
-  fabric_.AddVm({machine.name, machine.vm_id}, machine.mac);
   Boot(node);
 }
 
@@ -82,12 +79,12 @@ void World::Reboot(Node& node) {
   Boot(node);
 }
 
-// The VM gets a new disk, and its NIC again what it had when it was made: no addresses for pods.
+// The VM gets a new disk, and its NIC may lose the addresses for pods.
 void World::Reimage(Node& node) {
   EndMachine(node);
   trace_.Count("machine reimaged");
   node.machine.token.clear();
-  OverwriteNic(node.machine.vm_id, {});
+  provider_->Reimage(node.machine.vm_id);
   Boot(node, /*disk_is_new=*/true);
 }
 
@@ -100,7 +97,7 @@ void World::AddDouble(const Node& node, const PlannedEvent& event) {
   schedule_.After(event.lasts, [this, &other] {
     EndMachine(other);
     other.machine.exists = false;
-    fabric_.RemoveVm(other.machine.vm_id);
+    provider_->RemoveVm(other.machine.vm_id);
   });
 }
 

@@ -60,7 +60,10 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kReplace) Replace(node);
   if (event.act == Act::kReimage) Reimage(node);
   if (event.act == Act::kDouble) AddDouble(node, event);
-  if (event.act == Act::kTakeOff || event.act == Act::kWriteBack) WriteAsAnother(node, event);
+  if (event.act == Act::kTakeOff) {
+    provider_->TakeOff(node.machine.vm_id, static_cast<size_t>(event.amount));
+  }
+  if (event.act == Act::kWriteBack) provider_->WriteBack(node.machine.vm_id, event.lasts);
   if (event.act == Act::kCutNode) {
     network_.CutOffNode(node.machine.index, schedule_.now() + event.lasts);
     trace_.Count("machine cut off");
@@ -70,30 +73,7 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   }
 }
 
-// Somebody else than the servers takes an address off the NIC, or writes back what it had.
-void World::WriteAsAnother(Node& node, const PlannedEvent& event) {
-  const std::string vm = node.machine.vm_id;
-  const ipam::NicAddresses* const nic = fabric_.Find(vm);
-  if (nic == nullptr) return;
-  std::vector<ipam::IpConfiguration> next = nic->configurations;
-  if (event.act == Act::kWriteBack) {
-    schedule_.After(event.lasts, [this, vm, next] { OverwriteNic(vm, next); });
-  } else if (!next.empty()) {
-    const size_t which = static_cast<size_t>(event.amount) % next.size();
-    next.erase(next.begin() + static_cast<std::ptrdiff_t>(which));
-    OverwriteNic(vm, next);
-  }
-}
-
-void World::OverwriteNic(const std::string& vm, const std::vector<ipam::IpConfiguration>& entries) {
-  const ipam::NicAddresses* const nic = fabric_.Find(vm);
-  if (nic == nullptr) return;
-  const size_t had = nic->configurations.size();
-  const std::vector<ip::Prefix> lost = fabric_.Overwrite(vm, entries);
-  const size_t come = nic->configurations.size() + lost.size() - had;
-  trace_.Say("somebody else takes {} off vm={}, and puts {} there", lost.size(), vm, come);
-  trace_.Count("taken off by others", lost.size());
-  trace_.Count("put there by others", come);
+void World::OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost) {
   laws_.OnChangedByOthers(vm, lost);
   schedule_.After(Laws::kMending, [this, vm] { laws_.CheckMended(vm); });
 }
@@ -325,7 +305,7 @@ void World::QuarantineOneOf(const std::string& node, int64_t which) {
 // NICs at once, reads how many addresses their pods used, and ends their records.
 void World::ForgetFormer(const Node& node) {
   for (const std::string& vm : node.former) {
-    fabric_.RemoveVm(vm);
+    provider_->RemoveVm(vm);
     Change("forget",
            [key = ipam::NodeKey{node.machine.name, vm}](
                ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {

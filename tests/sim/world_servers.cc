@@ -25,6 +25,7 @@ ipam::ServerSettings World::ServerSettingsOf() const {
                             .hysteresis = 4,
                             .denial_backoff = absl::Minutes(1)};
   settings.fleet.breaker.floor = LawSettings().breaker_floor;
+  settings.fleet.cloud_chooses = settings_.azure;
   settings.new_store_id = "store";
   return settings;
 }
@@ -72,12 +73,11 @@ void World::Lead(Host& host) {
                     .network = network_,
                     .trace = trace_,
                     .disks = disks_,
-                    .fabric = fabric_,
+                    .provider = *provider_,
                     .store_faults = host.store_faults,
-                    .cloud_faults = cloud_faults_,
                     .random = *host.random,
                     .watcher = laws_,
-                    .leads = [this, &host] { return schedule_.now() < host.leads_until; },
+                    .write_margin = [this, &host] { return host.leads_until - schedule_.now(); },
                     .witness_directory = fmt::format("{}/{}", directory_, host.index),
                     .boot_id = fmt::format("host-{}-boot-{}", host.index, host.boots),
                     .keys = {.present = std::string(32, 'k'), .made = term == 1}},

@@ -1,0 +1,101 @@
+// Named runs on Azure, with the servers' real client of it.
+#include "tests/sim/scenario_builder.h"
+
+namespace spoke::sim {
+namespace {
+
+// What others do to NICs, and what Azure does meanwhile with what they took.
+void AddAzureWriters(std::vector<Scenario>& all) {
+  Builder failed("removals-that-fail", "seed 93: our next write carried it out", 3);
+  failed.Azure().OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(10));
+  for (double second = 40; second < 500; second += 90) {
+    failed.At(second, Act::kCloudRefuses, 0, 70, 50);
+    failed.Each({second + 1, 2, second + 13}, Act::kTakeOff, 1);
+    failed.OnAll(second + 55, Act::kStartPods, 3);
+    failed.OnAll(second + 80, Act::kStopPods, 1);
+  }
+  all.push_back(failed.Promises("written by others", 8).Build());
+
+  Builder given("given-to-another-node-meanwhile", "seed 138: a node waits for what is in use", 3);
+  given.Azure().At(10, Act::kStartPods, 0, 12).Until(absl::Minutes(14));
+  for (int i = 0; i < 8; ++i) given.At(60 + 12 * i, Act::kTakeOff, 0, i);
+  all.push_back(
+      given.Each({200, 20, 500}, Act::kStartPods, 5).Promises("taken off by others", 5).Build());
+
+  all.push_back(
+      Builder("named-twice-on-one-nic", "seed 33: what is taken off has another's name", 3)
+          .Azure()
+          .OnAll(5, Act::kStartPods, 3)
+          .Each({20, 9, 300}, Act::kTakeOff, 1)
+          .Each({22, 13, 300}, Act::kStartPods, 3)
+          .Each({60, 30, 300}, Act::kWriteBack, 0, 40)
+          .Each({150, 50, 330}, Act::kDrain)
+          .Each({180, 50, 360}, Act::kUndrain)
+          .Until(absl::Minutes(8))
+          .Promises("taken off by others", 10)
+          .Build());
+  all.push_back(Builder("reimaged-on-azure", "seed 23: pods got what the NIC has no more", 4)
+                    .Azure()
+                    .OnAll(10, Act::kStartPods, 6)
+                    .Each({60, 70, 500}, Act::kReimage)
+                    .Each({65, 40, 500}, Act::kRestartPods, 3)
+                    .Until(absl::Minutes(12))
+                    .Promises("machine reimaged", 6)
+                    .Build());
+}
+
+// Servers that die, are deposed or stand still while Azure carries out what they sent.
+void AddAzureLeaders(std::vector<Scenario>& all) {
+  all.push_back(Builder("azure-while-leaders-die", "issue 12: a write the old leader left", 6)
+                    .Azure()
+                    .Servers(3)
+                    .OnAll(10, Act::kStartPods, 4)
+                    .Each({20, 9, 400}, Act::kKillServer, 7)
+                    .Each({25, 11, 400}, Act::kRestartPods, 4)
+                    .Each({100, 30, 400}, Act::kStartPods, 3)
+                    .Until(absl::Minutes(8))
+                    .Promises("server died", 20)
+                    .Build());
+  Builder still("azure-while-leaders-stand-still", "Kleppmann 2016: a pause outlasts the lease", 8);
+  still.Azure().Servers(3).OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));
+  for (const double second : {40, 110, 180, 260, 330}) {
+    still.OnAll(second, Act::kStartPods, 3);
+    still.At(second + 0.5, Act::kStandStill, 0, 0, 14);
+    still.OnAll(second + 20, Act::kStopPods, 3);
+  }
+  all.push_back(still.Promises("server stood still", 4).Build());
+}
+
+void AddAzureAnswers(std::vector<Scenario>& all) {
+  all.push_back(Builder("azure-answers-are-lost", "nobody knows what became of a write", 4)
+                    .Azure()
+                    .At(8, Act::kCloudForgets, 0, 40, 350)
+                    .At(200, Act::kStaleListings, 0, 0, 200)
+                    .OnAll(10, Act::kStartPods, 5)
+                    .Each({40, 15, 400}, Act::kRestartPods, 3)
+                    .Each({60, 40, 400}, Act::kStartPods, 4)
+                    .Each({80, 40, 400}, Act::kStopPods, 4)
+                    .Until(absl::Minutes(9))
+                    .Promises("cloud answer lost", 3)
+                    .Build());
+  // The operator lifts what was put away before the boot by a server that is no more.
+  Builder lifted("lifted-after-a-boot-by-another-server", "seed 68: the clock of another server",
+                 3);
+  lifted.Servers(3).OnAll(10, Act::kStartPods, 5).Until(absl::Minutes(10));
+  for (int i = 0; i < 8; ++i) {
+    const double second = 60 + 60 * i;
+    lifted.At(second, Act::kQuarantine, 0, 0).At(second + 10, Act::kReboot, 0);
+    lifted.At(second + 15.5, Act::kKillServer, 0, 1).At(second + 32, Act::kLift);
+  }
+  all.push_back(lifted.Promises("lift", 5).Promises("machine booted", 8).Build());
+}
+
+}  // namespace
+
+void AddAzure(std::vector<Scenario>& all) {
+  AddAzureWriters(all);
+  AddAzureLeaders(all);
+  AddAzureAnswers(all);
+}
+
+}  // namespace spoke::sim

@@ -9,6 +9,7 @@ usage: scripts/sim.sh [OPTION...]
   --seed N            the first seed (1); --seeds COUNT: that many, one after the other
   --nodes N           how many nodes, instead of what the seed says
   --events COUNT      how much befalls a node in an hour, faults and pods that come or go together (40)
+  --azure             has Azure for a cloud in all runs, not in three of ten
   --until SECONDS     ends the run after so many simulated seconds
   --scenario NAME     a named run, or all of them, instead of seeds; --list: which there are
   --mutant NUMBER     with this defect of tests/sim/mutants.txt

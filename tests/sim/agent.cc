@@ -20,6 +20,7 @@ Agent::Agent(Settings settings, const Edges& edges)
     : settings_(std::move(settings)),
       edges_(edges),
       links_(edges.machine, life_, edges.watcher, edges.faults, edges.random),
+      budget_(edges.machine.index),
       session_({.servers = settings_.servers, .agent_version = base::kVersion, .reconnect = {}}) {}
 
 absl::Status Agent::Start() {
@@ -85,6 +86,15 @@ void Agent::Work() {
   if (!edges_.machine.tombstones.empty()) TakeUpTombstones();
   adds_->Tick();
   CarryOut(session_.Tick(Now()));
+  if (edges_.machine.shares_budget) ShareBudget();
+}
+
+// What it says to have applied the kernel has by then.
+void Agent::ShareBudget() {
+  if (!life_.Acts()) return;
+  edges_.watcher.OnRate(edges_.machine, budget_.RateAt(Now()));
+  const auto report = budget_.TakeReport(Now());
+  if (report) Say(*report);
 }
 
 absl::Time Agent::NextWake() const {
@@ -96,6 +106,7 @@ absl::Time Agent::NextWake() const {
     next = std::min(next, absl::FromUnixMillis(absl::ToInt64Milliseconds(*wake)));
   }
   if (!edges_.machine.tombstones.empty()) next = std::min(next, Now() + absl::Seconds(10));
+  if (edges_.machine.shares_budget) next = std::min(next, budget_.NextWake(Now()));
   return next;
 }
 
@@ -126,12 +137,14 @@ void Agent::CarryOut(const Machinery::Effects& effects) {
       Apply(apply->request);
     } else if (std::holds_alternative<Machinery::Connected>(effect)) {
       connected_ = true;
+      budget_.OnStream(Now());
       edges_.trace.Say("{} connected", edges_.machine.name);
     } else if (const auto* refused = std::get_if<Machinery::Refused>(&effect)) {
       edges_.trace.Say("{} refuses a message: {}", edges_.machine.name,
                        base::MessageOf(refused->why));
     } else if (std::holds_alternative<Machinery::Disconnected>(effect)) {
       connected_ = false;
+      budget_.OnStreamEnd();
     }
   }
 }
@@ -189,6 +202,9 @@ void Agent::Apply(const node_api::ServerMessage& message) {
     adds_->OnTracesRequest(*traces);
   } else if (const auto* policy = std::get_if<node_api::PolicyUpdate>(&message)) {
     policy_->OnPolicy(*policy);
+  } else if (const auto* grants = std::get_if<node_api::BudgetGrants>(&message)) {
+    edges_.trace.Count("budget granted");
+    budget_.OnGrants(*grants, Now());
   }
 }
 

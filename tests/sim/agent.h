@@ -16,6 +16,7 @@
 #include "netagent/policy/policy_keeper.h"
 #include "netagent/session/server_link.h"
 #include "netagent/session/session_machine.h"
+#include "tests/sim/budget_load.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/network.h"
 
@@ -108,6 +109,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   absl::Time Now() const { return edges_.machine.clock->Now(); }
   void CarryOut(const Machinery::Effects& effects);
   void Greet();
+  void ShareBudget();
   void Apply(const node_api::ServerMessage& message);
   void TakeUpTombstones();
 
@@ -116,6 +118,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   Life life_;
   NoLog log_;
   AgentLinks links_;
+  BudgetLoad budget_;
   std::map<uint64_t, std::function<void()>> hang_ups_;  // Outlives those who wait.
   std::unique_ptr<netagent::Attachments> attachments_;
   std::unique_ptr<netagent::AddService> adds_;

@@ -6,7 +6,7 @@
 
 #include "fmt/core.h"
 #include "tests/sim/mutant_names.h"
-#include "tests/sim/scenarios.h"
+#include "tests/sim/scenarios/scenarios.h"
 
 namespace spoke::sim {
 

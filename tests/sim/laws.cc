@@ -7,6 +7,7 @@
 #include "fmt/core.h"
 #include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
+#include "tests/sim/budget_load.h"
 
 namespace spoke::sim {
 namespace {
@@ -47,6 +48,17 @@ void Laws::OnMachineDown(const Machine& machine) {
   deleted_.erase(deleted_.lower_bound({machine.index, ""}),
                  deleted_.lower_bound({machine.index + 1, ""}));
   assignable_.erase(machine.vm_id);
+  OnRate(machine, units::BitRate());
+}
+
+void Laws::OnRate(const Machine& machine, units::BitRate rate) {
+  units::BitRate& known = rates_[machine.index];
+  rate_sum_ = rate_sum_ - known + rate;
+  known = rate;
+  const units::BitRate capacity = SharedBudget().capacity;
+  if (rate_sum_ <= capacity) return;
+  Break(13, fmt::format("machines may use {} bits a second of a budget of {}", rate_sum_.count(),
+                        capacity.count()));
 }
 
 void Laws::OnLink(const Machine& machine, const std::string& host_link,

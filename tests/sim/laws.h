@@ -28,6 +28,8 @@
 //     nothing else. Where the cloud chooses addresses it gives nobody one back that it took: what a
 //     pod uses is missing until that ends, and the rest is given up as fast as the breaker permits.
 //     And what others have written of a machine no server overwrites unread.
+// 13. Shared: what the kernels of all machines let pods have of a budget is never more than its
+//     capacity.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +81,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnUnlink(const Machine& machine, const std::string& host_link) override;
   void OnJournal(const Machine& machine, const netagent::Event& event) override;
   void OnJournalBegun(const Machine& machine) override;
+  void OnRate(const Machine& machine, units::BitRate rate) override;
   // The runtime has heard that the pod with this link has its addresses: it runs from now on.
   void OnServed(const Machine& machine, const std::string& host_link);
   // It is to go: its link may be taken down from now on.
@@ -165,6 +168,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<AskedRange, absl::Time> last_asked_;  // What counts, and since when.
   uint64_t asked_sum_ = 0;
   uint64_t pardoned_ = 0;
+  std::map<size_t, units::BitRate> rates_;  // By machine.
+  units::BitRate rate_sum_;
   std::map<uint64_t, std::string> policies_;  // The objects of each version that was asked for.
   uint64_t policy_in_force_ = 0;              // The latest of which an operator knows that it is.
 };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/units/quantity.h"
 #include "netagent/journal/journal.h"
 #include "netagent/links/testing/fake_kernel.h"
 #include "tests/sim/process.h"
@@ -36,7 +37,8 @@ struct Machine {
   std::string policy_file;  // The path of what the agent keeps of its policy.
 
   // --- What outlives it. ---
-  std::string token;  // What the server told of its store.
+  bool shares_budget = false;  // Its pods use a budget that all machines share.
+  std::string token;           // What the server told of its store.
 };
 
 // What may go wrong on machines at present.
@@ -56,6 +58,8 @@ class MachineWatcher {
   // The journal has one event more, or begins anew with these.
   virtual void OnJournal(const Machine& machine, const netagent::Event& event) = 0;
   virtual void OnJournalBegun(const Machine& machine) = 0;
+  // The kernel lets all pods have so much of the budget that all share, until it is told otherwise.
+  virtual void OnRate(const Machine& machine, units::BitRate rate) = 0;
 };
 
 // The kernel of a machine as one agent reaches it. Borrows all of it.

@@ -15,7 +15,7 @@
 #include "fmt/core.h"
 #include "tests/sim/hunt.h"
 #include "tests/sim/mutant.h"
-#include "tests/sim/scenarios.h"
+#include "tests/sim/scenarios/scenarios.h"
 
 namespace spoke::sim {
 namespace {

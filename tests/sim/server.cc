@@ -6,6 +6,7 @@
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/node_api/messages.h"
+#include "tests/sim/budget_load.h"
 
 namespace spoke::sim {
 namespace {
@@ -44,6 +45,7 @@ Server::Server(const Edges& edges, uint64_t term, const MachineClock& clock,
       store_({edges.disks, life_, edges.store_faults, edges.random, edges.trace}, term),
       witness_(std::move(witness)),
       rules_{.server_version = base::kVersion, .check_peer_name = false},
+      budgets_(clock_),
       cloud_(edges.provider.Connect(
           {.life = life_,
            .random = edges.random,
@@ -71,15 +73,26 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
   std::unique_ptr<Server> server(new Server(edges, term, clock, std::move(witness)));
   ASSIGN_OR_RETURN(ipam::LoadedState loaded,
                    ipam::LoadState(server->store_, settings, server->clock_.Now()));
-  server->loop_ =
-      std::make_unique<ipam::FleetLoop>(settings, std::move(loaded),
-                                        ipam::FleetLoop::Edges{.store = server->store_,
-                                                               .agents = *server,
-                                                               .cloud = *server->cloud_,
-                                                               .mailbox = server->mailbox_,
-                                                               .clock = server->clock_,
-                                                               .log = server->log_,
-                                                               .witness = &server->witness_});
+  if (edges.shares_budget) {
+    std::vector<ipam::NodeKey> known;
+    for (const auto& [key, record] : loaded.state.fleet.ledger.nodes()) known.push_back(key);
+    server->budgets_.ExpectNodes(known);
+    server->budgets_.SetBudgets({SharedBudget()});
+    server->Grant();
+  }
+  server->loop_ = std::make_unique<ipam::FleetLoop>(
+      settings, std::move(loaded),
+      ipam::FleetLoop::Edges{
+          .store = server->store_,
+          .agents = *server,
+          .cloud = *server->cloud_,
+          .mailbox = server->mailbox_,
+          .clock = server->clock_,
+          .log = server->log_,
+          .witness = &server->witness_,
+          .on_node_gone = [budgets = &server->budgets_](const ipam::NodeKey& node) {
+            budgets->OnNodeGone(node);
+          }});
   return server;
 }
 
@@ -98,6 +111,15 @@ void Server::Turn() {
   const size_t left = mailbox_.waiting_agents() + mailbox_.waiting_hellos();
   const bool waits = left > 0 && left < waited;
   next_turn_ = now + (waits ? kTurn : now < busy_until_ ? kTick : kQuiet);
+}
+
+// The thread of budgets, once a second.
+void Server::Grant() {
+  edges_.schedule.After(ipam::BudgetBook::kTick, [this, alive = std::weak_ptr(alive_)] {
+    if (alive.expired() || life_.dead()) return;
+    if (edges_.schedule.now() >= life_.still_until()) budgets_.Decide(*this, log_);
+    Grant();
+  });
 }
 
 // As AuditJob does it: one at a time, and a pause after each. Two pictures of before a machine came
@@ -189,6 +211,9 @@ absl::StatusOr<bool> Server::Dispatch(StreamId id, Stream& stream,
     post(ipam::ConflictEvent{id, *conflict});
   } else if (auto* demand = std::get_if<node_api::Demand>(&*said)) {
     post(ipam::DemandEvent{id, std::move(*demand)});
+  } else if (const auto* budget = std::get_if<node_api::BudgetReport>(&*said)) {
+    budgets_.OnReport(*stream.gate.node(), id, *budget);
+    return false;
   } else {
     return false;  // What changes nothing that is stored does not reach the loop.
   }
@@ -207,6 +232,8 @@ void Server::Ended(StreamId id) {
   const auto stream = streams_.extract(id);
   if (stream.empty()) return;
   loop_->PostClosed(id);
+  const auto& node = stream.mapped()->gate.node();
+  if (node) budgets_.OnStreamEnd(*node, id);
   if (!stream.mapped()->ended) edges_.network.EndOfServer(id, absl::OkStatus());
   Wake();
 }

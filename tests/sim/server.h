@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
 #include "ipam-server/loop/mailbox.h"
@@ -62,6 +63,7 @@ class Server final : public ipam::AgentLink {
     StoreDisks& disks;
     Provider& provider;
     const StoreFaults& store_faults;
+    bool shares_budget = false;  // It grants of a budget that all machines share.
     Random& random;
     ServerWatcher& watcher;
     std::function<absl::Duration()> write_margin;  // How long nobody else can lead, from now on.
@@ -114,6 +116,7 @@ class Server final : public ipam::AgentLink {
   Stream* Find(StreamId stream);  // nullptr: there is none.
   void Wake();
   void List();
+  void Grant();
   void ReadSome(StreamId id);
   absl::StatusOr<bool> Dispatch(StreamId id, Stream& stream, const v1::AgentMessage& message);
   void Refuse(StreamId id, Stream& stream, const absl::Status& why);
@@ -127,6 +130,7 @@ class Server final : public ipam::AgentLink {
   const ipam::StoreWitness witness_;
   const ipam::StreamGate::Rules rules_;
   ipam::BundleMessages bundles_;
+  ipam::BudgetKeeper budgets_;
   ipam::Mailbox mailbox_;
   const std::unique_ptr<ipam::Cloud> cloud_;
   std::unique_ptr<ipam::FleetLoop> loop_;

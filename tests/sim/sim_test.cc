@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/sim/run.h"
-#include "tests/sim/scenarios.h"
+#include "tests/sim/scenarios/scenarios.h"
 
 namespace spoke::sim {
 namespace {

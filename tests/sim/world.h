@@ -29,6 +29,7 @@ struct WorldSettings {
   int servers = 1;
   std::string pool = "10.1.0.0/22";
   bool azure = false;     // Whether the cloud is Azure, which chooses the addresses.
+  bool budget = false;    // Whether pods use a budget that all machines share.
   double drift = 0.0003;  // How much a machine's clock may gain or lose, at most.
   bool keep_trace = false;
 };

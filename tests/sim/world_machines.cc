@@ -18,6 +18,7 @@ World::Node& World::AddNode(std::string name) {
   node.machine.index = index;
   node.machine.name = std::move(name);
   node.machine.exists = false;
+  node.machine.shares_budget = settings_.budget;
   node.machine.policy_file = fmt::format("{}/policy-{}", directory_, index);
   node.runtime = std::make_unique<Runtime>(Runtime::Edges{
       .machine = node.machine,

@@ -75,6 +75,7 @@ void World::Lead(Host& host) {
                     .disks = disks_,
                     .provider = *provider_,
                     .store_faults = host.store_faults,
+                    .shares_budget = settings_.budget,
                     .random = *host.random,
                     .watcher = laws_,
                     .write_margin = [this, &host] { return host.leads_until - schedule_.now(); },

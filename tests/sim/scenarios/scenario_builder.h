@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "lib/base/fnv1a.h"
 #include "tests/sim/plan.h"
-#include "tests/sim/scenarios.h"
+#include "tests/sim/scenarios/scenarios.h"
 
 namespace spoke::sim {
 
@@ -31,6 +31,10 @@ class Builder {
   }
   Builder& Azure() {
     scenario_.run.world.azure = true;
+    return *this;
+  }
+  Builder& Budget() {
+    scenario_.run.world.budget = true;
     return *this;
   }
   // How long everything has to come to agree in the end.
@@ -88,7 +92,8 @@ class Builder {
   Scenario scenario_;
 };
 
-// Those on Azure (scenarios_azure.cc).
+// Those on Azure (azure.cc), and those with a budget (budget.cc).
 void AddAzure(std::vector<Scenario>& all);
+void AddBudgets(std::vector<Scenario>& all);
 
 }  // namespace spoke::sim

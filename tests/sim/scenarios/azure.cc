@@ -1,5 +1,5 @@
 // Named runs on Azure, with the servers' real client of it.
-#include "tests/sim/scenario_builder.h"
+#include "tests/sim/scenarios/scenario_builder.h"
 
 namespace spoke::sim {
 namespace {

@@ -1,7 +1,7 @@
-#include "tests/sim/scenarios.h"
+#include "tests/sim/scenarios/scenarios.h"
 
 #include "fmt/core.h"
-#include "tests/sim/scenario_builder.h"
+#include "tests/sim/scenarios/scenario_builder.h"
 
 namespace spoke::sim {
 namespace {
@@ -444,14 +444,15 @@ void AddPolicies(std::vector<Scenario>& all) {
   all.push_back(Builder("policies-while-leaders-die", "a change of policy is half stored", 3)
                     .Servers(3)
                     .OnAll(10, Act::kStartPods, 4)
-                    .Each({20, 6, 240}, Act::kApplyPolicy, 130)
-                    .Each({23, 17, 240}, Act::kApplyPolicy, 3)
-                    .Each({21.5, 12, 240}, Act::kKillServer, 12)
-                    .Each({26, 12, 240}, Act::kKillServer, 3)
-                    .Each({30, 25, 240}, Act::kStoreForgets, 30, 8)
-                    .Each({42, 25, 240}, Act::kStoreRefuses, 30, 8)
-                    .Each({33, 19, 240}, Act::kKillAgent, 5)
+                    .Each({20, 6, 540}, Act::kApplyPolicy, 130)
+                    .Each({23, 17, 540}, Act::kApplyPolicy, 3)
+                    .Each({21.5, 12, 540}, Act::kKillServer, 12)
+                    .Each({26, 12, 540}, Act::kKillServer, 3)
+                    .Each({30, 25, 540}, Act::kStoreForgets, 30, 8)
+                    .Each({42, 25, 540}, Act::kStoreRefuses, 30, 8)
+                    .Each({33, 19, 540}, Act::kKillAgent, 5)
                     .At(100, Act::kReboot, 1)
+                    .Until(absl::Minutes(11))
                     .Promises("policy applied", 8)
                     .Promises("commit in parts", 5)
                     .Promises("server died with its commit", 2)
@@ -544,6 +545,7 @@ std::vector<Scenario> AllScenarios() {
   AddDoubles(all);
   AddPolicies(all);
   AddAzure(all);
+  AddBudgets(all);
   return all;
 }
 

@@ -455,6 +455,29 @@ TEST(Audit, WhatTheCloudHasGivenToAnotherNodeMeanwhileIsNotHeldTwice) {
   EXPECT_THAT(found[0].cause, HasSubstr("delete the pod"));
 }
 
+// Nobody wanted it of any pool: the scale set's model has brought it, or somebody else.
+TEST(Audit, WhatWasGivenOfNoPoolIsInOneWhereAnyContainsIt) {
+  testing_support::Random random;
+  World world = ConsistentWorld(random);
+  world.input.store[0].addresses.push_back({.address = kUnused,
+                                            .state = AuditState::kAttaching,
+                                            .configuration = "spoke-9",
+                                            .since = kJustNow,
+                                            .chosen = true});
+  world.nic(0).configurations[kUnused] = "spoke-9";
+  EXPECT_THAT(Audit(world.input, kPolicy, kNow), IsEmpty());
+}
+
+TEST(Audit, AnAgentThatIsNotToldOfWhatIsOffItsNicMissesNothing) {
+  testing_support::Random random;
+  World world = ConsistentWorld(random);
+  world.nic(0).configurations.erase(kAvailable);
+  std::erase(*world.agent(0).held, kAvailable);
+  const auto found = Audit(world.input, kPolicy, kNow);
+  ASSERT_EQ(found.size(), 1U) << Describe(found);
+  EXPECT_EQ(found[0].kind, AuditKind::kNotOnNic);
+}
+
 TEST(Audit, ACloudThatCouldNotBeListedIsNotOneWithoutAddresses) {
   testing_support::Random random;
   World world = ConsistentWorld(random);

@@ -47,8 +47,8 @@ class Ledger {
   // stored has a whole one from `now` on: what has passed since nobody knows, for another server's
   // clock, or this one's before it was set, may have been far from ours. Returns the nodes of which
   // that changed the record, which is to be stored: else the next server would count from before.
-  // What cools on a node does so anew as well, and is stored once its agent is back, before that
-  // is told of it.
+  // What cools on a node has a whole cooldown as well; it is stored when the agent is back, before
+  // the agent is told of it.
   // Call once, after the last Upsert() of the start.
   std::set<NodeKey> FinishLoading(absl::Time now);
 

@@ -104,10 +104,9 @@ namespace {
 // A store that is older than what its node was told does not know that it is the node's, while a
 // pod there uses it.
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
-  const auto claimed = fleet.doubled.lower_bound(range.base());
-  if (claimed != fleet.doubled.end() && range.Contains(claimed->first) &&
-      claimed->second.claimant == node) {
-    return true;
+  for (auto it = fleet.doubled.lower_bound(range.base());
+       it != fleet.doubled.end() && range.Contains(it->first); ++it) {
+    if (it->second.claimant == node) return true;
   }
   const auto refused = fleet.refused_claims.find(node.name);
   if (refused == fleet.refused_claims.end()) return false;

@@ -35,7 +35,7 @@ azure_sim::SimSpec SpecOf(const std::string& subnet_id, const ip::Prefix& subnet
   return spec;
 }
 
-// What Azure does not say how it does it, or does now so and now otherwise.
+// What Azure does not document, or does in more than one way: the seed decides.
 azure_sim::Knobs KnobsOf(Random random) {
   azure_sim::Knobs knobs;
   if (random.Chance(0.5)) knobs.on_concurrent_write = azure_sim::OnConcurrentWrite::kPreempt;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -36,9 +35,6 @@ class AzureProvider final : public Provider {
   http::Response Handle(http::Request request, const std::string& principal);
 
  private:
-  // Changes the list of IP configurations that a resource has.
-  using Edit = std::function<void(azure_sim::Json& ip_configurations)>;
-
   azure_sim::ScaleSet& scale_set();
   std::string UrlOf(const azure_sim::Instance& instance) const;
   azure_sim::Json* ConfigurationsOf(azure_sim::Json& resource) const;

@@ -34,6 +34,13 @@ void AddAzureWriters(std::vector<Scenario>& all) {
           .Until(absl::Minutes(8))
           .Promises("taken off by others", 10)
           .Build());
+  all.push_back(Builder("what-others-write-beside", "a load balancer adds a pool while we write", 3)
+                    .Azure()
+                    .OnAll(10, Act::kStartPods, 4)
+                    .Each({30, 6, 300}, Act::kStartPods, 5)
+                    .Each({33, 6, 300}, Act::kStopPods, 5)
+                    .Promises("Azure answered a write with 412", 1)
+                    .Build());
   all.push_back(Builder("reimaged-on-azure", "seed 23: pods got what the NIC has no more", 4)
                     .Azure()
                     .OnAll(10, Act::kStartPods, 6)

@@ -10,6 +10,7 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/loop_call.h"
+#include "ipam-server/operators/policy_change.h"
 #include "ipam-server/operators/policy_versions.h"
 #include "ipam-server/policy/kind.h"
 #include "ipam-server/policy/kinds/pool.h"
@@ -287,24 +288,14 @@ absl::StatusOr<ApplyPlan> AdminService::ChangeObjects(const Context& context,
 // Returns false, and nothing happens, when the objects are no longer of the version `from`.
 absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::string_view method,
                                                 uint64_t from, const ApplyPlan& plan) {
-  const std::vector<PoolSpec> pools = PoolsOf(settings_, plan.next);
-  std::vector<PolicyWrite> writes = EncodePlan(plan);
-  for (PolicyWrite& former : EncodeFormer(plan, from)) writes.push_back(std::move(former));
+  PolicyChange change(settings_, plan, from);
   std::string changed = SummaryOf(plan);
   ChangeSummary summary{.method = method, .what = ""};
-  CompiledPolicy compiled(plan.next);
   bool in_force = false;
   const absl::Status status =
       Do(context, summary, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        if (state.objects.version() != from) return Effects();
-        RETURN_IF_ERROR(SetPools(state.fleet, pools));
-        state.objects = plan.next;
-        state.bundles.Advance(std::move(compiled));
-        for (PolicyWrite& write : writes) {
-          raw.insert_or_assign(std::move(write.key), std::move(write.value));
-        }
-        in_force = true;
-        summary.what = std::move(changed);
+        ASSIGN_OR_RETURN(in_force, change.PutIntoForce(state, raw));
+        if (in_force) summary.what = std::move(changed);
         return Effects();
       });
   if (!status.ok()) return status;

@@ -1,0 +1,31 @@
+#include "ipam-server/operators/policy_change.h"
+
+#include <utility>
+
+#include "ipam-server/ledger/decisions/operators.h"
+#include "ipam-server/operators/policy_versions.h"
+#include "lib/base/status.h"
+
+namespace spoke::ipam {
+
+PolicyChange::PolicyChange(const ServerSettings& settings, const ApplyPlan& plan, uint64_t from)
+    : from_(from),
+      next_(plan.next),
+      pools_(PoolsOf(settings, plan.next)),
+      writes_(EncodePlan(plan)),
+      compiled_(plan.next) {
+  for (PolicyWrite& former : EncodeFormer(plan, from)) writes_.push_back(std::move(former));
+}
+
+absl::StatusOr<bool> PolicyChange::PutIntoForce(ServerState& state, RawRecords& raw) {
+  if (state.objects.version() != from_) return false;
+  RETURN_IF_ERROR(SetPools(state.fleet, pools_));
+  state.objects = std::move(next_);
+  state.bundles.Advance(std::move(compiled_));
+  for (PolicyWrite& write : writes_) {
+    raw.insert_or_assign(std::move(write.key), std::move(write.value));
+  }
+  return true;
+}
+
+}  // namespace spoke::ipam

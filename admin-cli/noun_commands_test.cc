@@ -209,6 +209,13 @@ TEST_F(NounTest, TablesFitAHundredColumnsAndNothingElseIsCut) {
   EXPECT_THAT(Run("audit-log -o wide").out, HasSubstr(std::string(300, 'x')));
 }
 
+TEST_F(NounTest, ANodeSaysHowManyOfItsAddressesNoPodGets) {
+  EXPECT_THAT(Run("node show node1").out, Not(HasSubstr("Withheld")));
+  Change([](FakeState& state) { state.nodes["node1"].set_withheld(3); });
+  EXPECT_THAT(Run("node show node1").out, HasSubstr("3 of the attached are in quarantine"));
+  EXPECT_THAT(Run("node show node1 -o json").out, HasSubstr("\"withheld\": 3"));
+}
+
 TEST_F(NounTest, NounsAreKnownByTheirPluralsToo) {
   EXPECT_EQ(Run("nodes list -o name").out, "node1\nnode2\n");
   EXPECT_EQ(Run("pools ls -o name").out, "default\n");

@@ -84,6 +84,12 @@ std::string CloudText(const Session& session, const v1::NodeInfo& node) {
                      node.cloud_waits_for());
 }
 
+std::string WithheldOf(const v1::NodeInfo& node) {
+  if (node.withheld() == 0) return "";
+  return fmt::format("{} of the attached are in quarantine, or off the NIC: no pod gets them",
+                     node.withheld());
+}
+
 std::string NodeText(const Session& session, const v1::NodeInfo& node) {
   const bool synced = node.desired_version() == node.acked_version();
   return session.Fields(
@@ -101,6 +107,7 @@ std::string NodeText(const Session& session, const v1::NodeInfo& node) {
                      "detaching, {} reserved",
                      node.target(), node.attached(), node.in_use(), node.cooldown(),
                      node.attaching(), node.detaching(), node.reserved())}},
+       {"Withheld", {WithheldOf(node), Tone::kWarning}},
        {"Shortage", {node.shortage(), Tone::kWarning}},
        {"Cloud", {CloudText(session, node)}},
        {"Instance", {node.instance()}},

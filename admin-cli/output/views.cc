@@ -94,6 +94,7 @@ Json ToJson(const v1::NodeInfo& node) {
       {"in_use", node.in_use()},
       {"pods_waiting", node.pods_waiting()},
       {"cooldown", node.cooldown()},
+      {"withheld", node.withheld()},
       {"detaching", node.detaching()},
       {"reserved", node.reserved()},
       {"desired_version", node.desired_version()},

@@ -287,6 +287,23 @@ TEST_F(AdminTest, QuarantineIsSetSeenAndLifted) {
             StatusCode::FAILED_PRECONDITION);
 }
 
+TEST_F(AdminTest, ANodeSaysHowManyOfItsAddressesNoPodGets) {
+  ConnectNode();
+  Assign(0);
+  v1::QuarantineAddressRequest request;
+  v1::AddressInfo info;
+  v1::GetNodeRequest get;
+  get.set_name("node1");
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    request.set_address(TextOf(i));
+    ASSERT_TRUE(Ask(&v1::AdminService::Stub::QuarantineAddress, request, info).ok());
+    v1::GetNodeResponse node;
+    ASSERT_TRUE(Ask(&v1::AdminService::Stub::GetNode, get, node).ok());
+    EXPECT_EQ(node.node().attached(), 2U);
+    EXPECT_EQ(node.node().withheld(), i) << "a pod keeps the address that it has";
+  }
+}
+
 TEST_F(AdminTest, ExplainsPodsNodesAndAddresses) {
   ConnectNode();
   Assign(0);

@@ -72,6 +72,15 @@ bool IsUnusable(const v1::AddressInfo& info) { return info.state() == "unusable"
 
 }  // namespace
 
+uint64_t CountWithheld(const Fleet& fleet, const NodeRecord& record) {
+  uint64_t count = 0;
+  for (const auto& [base, configuration] : record.configurations) {
+    if (configuration.state != AddressState::kAttached) continue;
+    count += CountAddresses(configuration).available - CountOfUse(fleet, configuration).available;
+  }
+  return count;
+}
+
 void DescribeFamilies(const Fleet& fleet, v1::GetStatusResponse& out) {
   for (const PoolEntry& entry : fleet.ledger.pools()) {
     const bool v4 = entry.pool.spec().cidr.family() == ip::Family::kV4;
@@ -127,6 +136,7 @@ v1::NodeInfo DescribeNode(const FleetView& view, const NodeRecord& record) {
   info.set_in_use(counts.in_use);
   info.set_cooldown(counts.cooldown);
   info.set_detaching(counts.detaching);
+  info.set_withheld(CountWithheld(fleet, record));
   info.set_target(TargetOf(fleet, record));
   info.set_shortage(ShortageOf(fleet, record));
   if (const auto demand = fleet.demands.find(record.key); demand != fleet.demands.end()) {

@@ -23,6 +23,10 @@ v1::PoolInfo DescribePool(const Fleet& fleet, const PoolEntry& entry);
 // so no time can be said at which the change is done.
 bool RefusesCloud(const FleetView& view, const NodeKey& node);
 
+// Counts the attached addresses of the node that no pod gets: they are in quarantine or off the
+// NIC.
+uint64_t CountWithheld(const Fleet& fleet, const NodeRecord& record);
+
 v1::NodeInfo DescribeNode(const FleetView& view, const NodeRecord& record);
 
 v1::AddressInfo DescribeAddress(const Fleet& fleet, const NodeRecord& record,

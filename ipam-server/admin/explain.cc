@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/core.h"
+#include "ipam-server/admin/describe.h"
 #include "ipam-server/ledger/targets.h"
 #include "lib/base/status.h"
 #include "lib/base/time_text.h"
@@ -27,10 +28,14 @@ void Say(v1::ExplainResponse& out, fmt::format_string<Args...> format, Args&&...
   out.add_details(fmt::format(format, std::forward<Args>(args)...));
 }
 
-void SayCounts(const NodeRecord& record, v1::ExplainResponse& out) {
+void SayCounts(const Fleet& fleet, const NodeRecord& record, v1::ExplainResponse& out) {
   const AddressCounts counts = CountAddresses(record);
+  const uint64_t withheld = CountWithheld(fleet, record);
   Say(out, "addresses: {} available, {} in use, {} in cooldown, {} attaching, {} detaching",
-      counts.available, counts.in_use, counts.cooldown, counts.attaching, counts.detaching);
+      counts.available - withheld, counts.in_use, counts.cooldown, counts.attaching,
+      counts.detaching);
+  if (withheld == 0) return;
+  Say(out, "no pod gets {} more, which are in quarantine, or off the NIC", withheld);
 }
 
 // Returns what the cloud refuses of the node, as the operator is told; nullptr: nothing.
@@ -101,7 +106,7 @@ absl::StatusOr<v1::ExplainResponse> ExplainNode(const FleetView& view, const std
     }
     SayFindings(session->second, out);
   }
-  SayCounts(*record, out);
+  SayCounts(view.fleet, *record, out);
   Say(out, "target: {} addresses, {} of them per family for reservations",
       TargetOf(view.fleet, *record), view.fleet.reservations.ReservedFor(name));
   const auto demand = view.fleet.demands.find(record->key);

@@ -26,10 +26,18 @@ bool IsWithheld(const Fleet& fleet, const Configuration& configuration) {
   return missing != fleet.off_nic.end() && missing->second.reported;
 }
 
+AddressCounts CountOfUse(const Fleet& fleet, const Configuration& configuration) {
+  AddressCounts counts = CountAddresses(configuration);
+  if (counts.available > 0 && IsWithheld(fleet, configuration)) counts.available = 0;
+  return counts;
+}
+
 std::set<NodeKey> FinishLoading(Fleet& fleet, absl::Time now) {
   std::set<NodeKey> changed = fleet.ledger.FinishLoading(now);
   for (const auto& [key, record] : fleet.ledger.nodes()) {
-    if (record.configurations.empty() && record.wanted.empty()) fleet.forgettable.insert(key);
+    if (record.configurations.empty() && record.wanted.empty()) {
+      fleet.forgettable.emplace(key, now + fleet.policy.replaced_stays);
+    }
     const bool given =
         std::any_of(record.wanted.begin(), record.wanted.end(),
                     [](const auto& entry) { return entry.second.given.has_value(); });

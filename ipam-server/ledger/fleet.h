@@ -89,15 +89,21 @@ struct Fleet {
   // Asked for, and not answered; and when the breaker let it go.
   std::map<ip::Prefix, absl::Time> judged;
   std::map<ip::Address, OffNic> off_nic;
-  std::set<NodeKey> missing;      // Nodes that the last listing lacks.
-  std::set<NodeKey> forgettable;  // Nodes that hold nothing and wait for cooldowns only.
-  std::set<NodeKey> unsettled;    // Nodes that were given what they cannot use (yet).
-  NodeKey settled;                // The one of them that was looked at last.
+  std::set<NodeKey> missing;  // Nodes that the last listing lacks.
+  // Nodes that hold nothing and wait for cooldowns only; and when the record of one may go whose
+  // name another has.
+  std::map<NodeKey, absl::Time> forgettable;
+  std::set<NodeKey> unsettled;  // Nodes that were given what they cannot use (yet).
+  NodeKey settled;              // The one of them that was looked at last.
 };
 
 // Whether agents are not told of it: a pod that has it keeps it, and no other gets it. It is in
 // quarantine, or was not on the NIC in two looks at it: a pod would be cut off.
 bool IsWithheld(const Fleet& fleet, const Configuration& configuration);
+
+// Returns what of it is of use to its node: all, but of what is withheld only what pods have had
+// and may have still. A block is withheld as a whole.
+AddressCounts CountOfUse(const Fleet& fleet, const Configuration& configuration);
 
 // Makes what follows from the records, once all that is stored has been put in. Returns the nodes
 // whose records are to be stored anew. Call once.

@@ -34,6 +34,10 @@ struct FleetPolicy {
   std::string name_prefix = "spoke-";  // The prefix of our entries' names.
   // The machines with addresses under one name: a replaced one has them until the cloud says gone.
   uint32_t machines_per_name = 4;
+  // How long the record of a machine stays that holds no address, and whose name another has: until
+  // the cloud says that it is gone, or until what it was granted of budgets has ended at the
+  // latest, by the longest times that a budget can have (policy/kinds/budget_fields.cc).
+  absl::Duration replaced_stays = absl::Hours(9);
   // How long an attached address must be off its NIC before that is believed.
   absl::Duration lost_after = absl::Minutes(1);
 };

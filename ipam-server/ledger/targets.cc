@@ -58,22 +58,22 @@ std::vector<GroupState> GroupStatesOf(const Fleet& fleet, const NodeRecord& reco
   std::vector<GroupState> states;
   states.reserve(groups.size());
   for (const PoolGroup& group : groups) states.push_back({&group, 0, {}});
-  const auto add = [&](const auto& entry) {
-    const size_t pool = pools.IndexOf(entry.pool);
+  const auto add = [&](const std::string& name, const AddressCounts& counts) {
+    const size_t pool = pools.IndexOf(name);
     for (GroupState& state : states) {
       const std::vector<size_t>& of = state.group->pools;
       if (std::find(of.begin(), of.end(), pool) == of.end()) continue;
-      state.counts.Add(entry);
+      state.counts += counts;
       break;
     }
   };
   // What no pod can get is none of what the node has: it is to have others in its place.
   for (const auto& [base, configuration] : record.configurations) {
-    const bool of_use = !configuration.IsAvailable() || !IsWithheld(fleet, configuration);
-    if (of_use) add(configuration);
+    add(configuration.pool, CountOfUse(fleet, configuration));
   }
   for (const auto& [name, wanted] : record.wanted) {
-    if (!IsHeldElsewhere(fleet, record, wanted)) add(wanted);
+    if (IsHeldElsewhere(fleet, record, wanted)) continue;
+    add(wanted.pool, {.attaching = wanted.size()});
   }
   const uint32_t reserved = fleet.reservations.ReservedFor(record.key.name);
   AddWaiting(fleet, record, states);

@@ -4,6 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/budget/grant_belief.h"
+#include "ipam-server/ledger/fleet_policy.h"
 #include "ipam-server/policy/bundle_message.h"
 #include "ipam-server/policy/kinds/bandwidth_budget.h"
 #include "ipam-server/policy/object_text.h"
@@ -18,6 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 INSTANTIATE_TEST_SUITE_P(
     BandwidthLimit, RefusedSpecTest,
@@ -213,6 +216,21 @@ TEST(BandwidthBudget, GivesTheServerWhatItSays) {
                         .shadow = true};
   EXPECT_THAT(BudgetsOf(set), ElementsAre(want));
   EXPECT_EQ(BudgetOf(*set.Find({"Team", "vision"})), nullptr);
+}
+
+// A server that takes over asks for what each node holds whose record it has.
+TEST(BandwidthBudget, NoGrantOutlastsTheRecordOfAReplacedMachine) {
+  const ObjectSet set = Applied(
+      Named() + Document("BandwidthBudget", "host",
+                         "{destinationGroup: datasets, direction: Egress, capacity: 40Gbit, "
+                         "teams: [{name: vision}], grant: {duration: 1h, refresh: 30m}, onLoss: "
+                         "{hold: 1h, halfLife: 10m, floor: {share: 2.5%, nodes: 1000}}}"));
+  const std::vector<BudgetSpec> budgets = BudgetsOf(set);
+  ASSERT_THAT(budgets, SizeIs(1)) << "these are the longest times there are";
+  const BudgetSpec& budget = budgets[0];
+  const absl::Duration held =
+      budget.grant + budget.hold + static_cast<double>(kHalvings) * budget.half_life;
+  EXPECT_LE(held * kClockMargin, FleetPolicy().replaced_stays);
 }
 
 TEST(BandwidthBudget, GivesNodesWhatGrantsNeed) {

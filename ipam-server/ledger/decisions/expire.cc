@@ -10,11 +10,26 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 
 namespace spoke::ipam {
+namespace {
+
+void RemoveRecord(Fleet& fleet, const NodeKey& key, Effects& effects) {
+  fleet.proved.erase(key);
+  fleet.ledger.Unload(key);
+  fleet.demands.erase(key);
+  fleet.ending.erase(key);
+  if (FindByName(fleet.ledger, key.name) == nullptr) {
+    effects.reservations.merge(fleet.reservations.OnNodeGone(key.name));
+  }
+  effects.changed.insert(key);
+}
+
+}  // namespace
 
 Effects Expire(Fleet& fleet, absl::Time now) {
   Effects effects;
   // A clock that was set back must not make them count for longer.
   for (auto& [range, at] : fleet.judged) at = std::min(at, now);
+  for (auto& [node, at] : fleet.forgettable) at = std::min(at, now + fleet.policy.replaced_stays);
   fleet.ledger.EndCooldowns(now);
   ForgetServed(fleet, effects, now);
   EndQuarantines(fleet, effects, now);
@@ -24,7 +39,8 @@ Effects Expire(Fleet& fleet, absl::Time now) {
   for (const Reservation& ended : fleet.reservations.Expire(now)) {
     effects.reservations.insert(ended.name);
   }
-  std::erase_if(fleet.forgettable, [&](const NodeKey& key) {
+  std::erase_if(fleet.forgettable, [&](const auto& waiting) {
+    const NodeKey& key = waiting.first;
     NodeRecord* const node = fleet.ledger.Find(key);
     if (node == nullptr || !node->configurations.empty() || !node->wanted.empty()) return true;
     NodeRecord& record = *node;
@@ -32,22 +48,16 @@ Effects Expire(Fleet& fleet, absl::Time now) {
         std::any_of(record.released.begin(), record.released.end(),
                     [&](const auto& entry) { return entry.second + fleet.policy.cooldown > now; });
     if (cooldown) return false;
-    if (record.mode == NodeMode::kRetired) {
-      const std::string name = key.name;
-      fleet.proved.erase(key);
-      fleet.ledger.Unload(key);
-      fleet.demands.erase(key);
-      fleet.ending.erase(key);
-      if (FindByName(fleet.ledger, name) == nullptr) {
-        effects.reservations.merge(fleet.reservations.OnNodeGone(name));
-      }
-    } else if (!record.released.empty()) {
-      record.released.clear();
-    } else {
+    const bool retired = record.mode == NodeMode::kRetired;
+    if (retired && waiting.second <= now) {
+      RemoveRecord(fleet, key, effects);
       return true;
     }
-    effects.changed.insert(key);
-    return true;
+    if (!record.released.empty()) {
+      record.released.clear();
+      effects.changed.insert(key);
+    }
+    return !retired;
   });
   return effects;
 }

@@ -206,7 +206,7 @@ TEST(Fleet, WhatCoolsOnANodeHasAWholeCooldownAfterAStart) {
   }
 }
 
-TEST(Fleet, ARecordGoesWithItsLastCooldownAfterAStart) {
+TEST(Fleet, AfterAStartACooldownGoesOnAndTheRecordOfAReplacedMachineStays) {
   NodeRecord record{.key = kNode1, .mode = NodeMode::kRetired};
   record.released[One("10.1.0.4")] = kNow - absl::Seconds(10);
   Fleet fleet({Pool("default", "10.1.0.0/24")}, Policy());
@@ -215,9 +215,14 @@ TEST(Fleet, ARecordGoesWithItsLastCooldownAfterAStart) {
   EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kCooldown);
   EXPECT_FALSE(Expire(fleet, kNow + absl::Seconds(29)).Stores());
   const Effects effects = Expire(fleet, kNow + absl::Seconds(30));
-  EXPECT_EQ(effects.changed, std::set{kNode1});  // Retired, and nothing left: its record goes.
-  EXPECT_EQ(fleet.ledger.Find(kNode1), nullptr);
+  EXPECT_EQ(effects.changed, std::set{kNode1});
   EXPECT_EQ(fleet.ledger.pools()[0].pool.StateOf(A("10.1.0.4")), AddressPool::State::kFree);
+  ASSERT_NE(fleet.ledger.Find(kNode1), nullptr) << "the cloud has not said that it is gone";
+  EXPECT_TRUE(fleet.ledger.Find(kNode1)->released.empty());
+  const absl::Time end = kNow + fleet.policy.replaced_stays;
+  EXPECT_FALSE(Expire(fleet, end - absl::Seconds(1)).Stores());
+  EXPECT_EQ(Expire(fleet, end).changed, std::set{kNode1});
+  EXPECT_EQ(fleet.ledger.Find(kNode1), nullptr);
 }
 
 TEST(Fleet, NoAddressIsEverHeldTwiceWhateverComes) {

@@ -49,8 +49,9 @@ void KeepRecordOf(Fleet& fleet, const node_api::Hello& hello, Effects& effects) 
     NodeRecord record = fleet.ledger.Unload(former);
     record.key = key;
     CHECK(fleet.ledger.Upsert(std::move(record)).ok(), "what it held is free for it");
-    for (std::set<NodeKey>* keys : {&fleet.missing, &fleet.forgettable, &fleet.unsettled,
-                                    &fleet.conflicts_refused, &fleet.proved}) {
+    fleet.forgettable.erase(former);
+    for (std::set<NodeKey>* keys :
+         {&fleet.missing, &fleet.unsettled, &fleet.conflicts_refused, &fleet.proved}) {
       if (keys->erase(former) > 0) keys->insert(key);
     }
     fleet.demands.erase(former);
@@ -66,7 +67,7 @@ void KeepRecordOf(Fleet& fleet, const node_api::Hello& hello, Effects& effects) 
 
 // The one that spoke last has the name. The others keep their addresses: only the cloud can say
 // that a VM is gone.
-void RetireOthers(Fleet& fleet, const NodeKey& key, Effects& effects) {
+void RetireOthers(Fleet& fleet, const NodeKey& key, Effects& effects, absl::Time now) {
   const auto& nodes = fleet.ledger.nodes();
   for (auto it = nodes.lower_bound({key.name, ""}); it != nodes.end() && it->first.name == key.name;
        ++it) {
@@ -75,11 +76,26 @@ void RetireOthers(Fleet& fleet, const NodeKey& key, Effects& effects) {
     other.mode = NodeMode::kRetired;
     // Nothing more is to be put on its NIC, whatever else is asked for it.
     StopWantingAll(fleet, other, effects);
-    if (other.configurations.empty() && other.wanted.empty()) fleet.forgettable.insert(other.key);
+    if (other.configurations.empty() && other.wanted.empty()) {
+      fleet.forgettable.insert_or_assign(other.key, now + fleet.policy.replaced_stays);
+    }
     effects.changed.insert(other.key);
     effects.findings.push_back({Finding::Kind::kReplaced, other.key, ip::Address(),
                                 fmt::format("VM {} has the name now", key.vm_id)});
   }
+}
+
+// An agent with ever new VM ids does not fill the store with records of machines that hold nothing.
+void ForgetOldest(Fleet& fleet, std::string_view name, absl::Time now) {
+  uint32_t stay = 0;
+  auto oldest = fleet.forgettable.end();
+  for (auto it = fleet.forgettable.lower_bound({std::string(name), ""});
+       it != fleet.forgettable.end() && it->first.name == name; ++it) {
+    if (it->second <= now) continue;
+    ++stay;
+    if (oldest == fleet.forgettable.end() || it->second < oldest->second) oldest = it;
+  }
+  if (stay > fleet.policy.machines_per_name) oldest->second = now;
 }
 
 // What decides which pools serve the node.
@@ -188,7 +204,8 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
 
   effects.changed.insert(key);
   if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
-  RetireOthers(fleet, key, effects);
+  RetireOthers(fleet, key, effects, now);
+  ForgetOldest(fleet, key.name, now);
   if (record.nic_mac != hello.nic.mac) {
     // The addresses have to follow to the NIC that the node has now.
     record.nic_mac = hello.nic.mac;

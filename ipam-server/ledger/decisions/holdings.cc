@@ -96,13 +96,11 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
   fleet.ledger.Release(record, base, now);
   effects.changed.insert(record.key);
   effects.desired.insert(record.key);
-  if (record.configurations.empty() && record.wanted.empty()) fleet.forgettable.insert(record.key);
+  if (record.configurations.empty() && record.wanted.empty()) {
+    fleet.forgettable.emplace(record.key, now + fleet.policy.replaced_stays);
+  }
 }
 
-namespace {
-
-// A store that is older than what its node was told does not know that it is the node's, while a
-// pod there uses it.
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
   for (auto it = fleet.doubled.lower_bound(range.base());
        it != fleet.doubled.end() && range.Contains(it->first); ++it) {
@@ -113,8 +111,6 @@ bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range)
   const auto first = refused->second.lower_bound(range.base());
   return first != refused->second.end() && range.Contains(*first);
 }
-
-}  // namespace
 
 void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
   std::vector<std::string> names;

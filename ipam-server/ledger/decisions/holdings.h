@@ -38,6 +38,10 @@ void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configurati
 void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& effects,
           absl::Time now);
 
+// Returns whether the node's agent says that the range, or part of it, is the node's, which the
+// store does not know: it may be older than what the node was told, while a pod there uses it.
+bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);
+
 // Asks the cloud for nothing more. Entries that it has put on the NIC nevertheless are taken over,
 // and given back as others are. What it has given is given back by a node that is drained, but for
 // what a pod there uses, and stays where another machine has the node's name: that one may go on.

@@ -22,6 +22,24 @@ bool IsSucceeded(const Fleet& fleet, const NodeRecord& record) {
          successor->boot_id != record.boot_id;
 }
 
+// What a listing says of the nodes that hold something.
+struct Loss {
+  uint64_t known = 0;
+  uint64_t lost = 0;        // Not in the listing.
+  uint64_t would_free = 0;  // The addresses of those that were not in the one before either.
+};
+
+bool MayFreeGone(Fleet& fleet, const Loss& loss, Effects& effects, absl::Time now) {
+  const bool was_frozen = fleet.breaker.frozen();
+  const auto shrank = fleet.breaker.SourceShrank("the cloud's list of VMs", loss.known,
+                                                 loss.known - loss.lost, now);
+  if (fleet.breaker.frozen() != was_frozen) {
+    effects.breaker = true;
+    effects.findings.push_back({Finding::Kind::kFrozen, NodeKey(), ip::Address(), shrank.reason});
+  }
+  return shrank.allowed && MayFree(fleet, loss.would_free, NodeKey(), effects, now);
+}
+
 }  // namespace
 
 Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
@@ -31,32 +49,30 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
   std::set<NodeKey> missing;
   std::vector<NodeKey> gone;
   std::vector<NodeKey> succeeded;
-  uint64_t known = 0;
-  uint64_t lost = 0;
-  uint64_t would_free = 0;
+  std::vector<NodeKey> empty;
+  Loss loss;
   for (const auto& [key, record] : fleet.ledger.nodes()) {
-    if (record.configurations.empty() && record.wanted.empty()) continue;
-    ++known;
+    const bool holds = !record.configurations.empty() || !record.wanted.empty();
+    loss.known += holds ? 1 : 0;
     if (present.contains(key)) continue;
     missing.insert(key);
     const bool has_successor = IsSucceeded(fleet, record);
-    lost += has_successor ? 0 : 1;
+    loss.lost += holds && !has_successor ? 1 : 0;
     if (!fleet.missing.contains(key) || connected.contains(key)) continue;
+    if (!holds) {
+      const auto waiting = fleet.forgettable.find(key);
+      if (waiting == fleet.forgettable.end() || waiting->second > now) empty.push_back(key);
+      continue;
+    }
     (has_successor ? succeeded : gone).push_back(key);
-    would_free += has_successor ? 0 : CountAddresses(record).total();
+    loss.would_free += has_successor ? 0 : CountAddresses(record).total();
   }
   fleet.missing = std::move(missing);
   for (const NodeKey& key : succeeded) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
-  if (gone.empty()) return effects;
-  const bool was_frozen = fleet.breaker.frozen();
-  const auto shrank =
-      fleet.breaker.SourceShrank("the cloud's list of VMs", known, known - lost, now);
-  if (fleet.breaker.frozen() != was_frozen) {
-    effects.breaker = true;
-    effects.findings.push_back({Finding::Kind::kFrozen, NodeKey(), ip::Address(), shrank.reason});
-  }
-  if (!shrank.allowed || !MayFree(fleet, would_free, NodeKey(), effects, now)) return effects;
+  if (!gone.empty() && !MayFreeGone(fleet, loss, effects, now)) return effects;
   for (const NodeKey& key : gone) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
+  if (fleet.breaker.frozen()) return effects;
+  for (const NodeKey& key : empty) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
   return effects;
 }
 
@@ -77,7 +93,7 @@ void FreeGone(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now
   }
   // The record of one that held nothing but names changes too: Free() was not called for it.
   effects.changed.insert(record.key);
-  fleet.forgettable.insert(record.key);
+  fleet.forgettable.insert_or_assign(record.key, now);
   record.mode = NodeMode::kRetired;
 }
 

@@ -116,6 +116,20 @@ std::string WhyUnusable(const Fleet& fleet, const NodeRecord& record, const ip::
   return "";
 }
 
+// Returns why it can be used by no node, whoever has what, and only takes a place on the NIC;
+// empty: it can. Whoever writes machines in a version of Azure's API that knows of no blocks makes
+// single addresses of them.
+std::string WhyMisfit(const Fleet& fleet, const NodeRecord& record, const ip::Prefix& range) {
+  const PoolEntry* const entry = fleet.ledger.pools().Covering(range.base());
+  if (entry == nullptr || entry->pool.unit_size() == range.size()) return "";
+  // Another machine has the name of one that is retired, which may go on all the same.
+  const bool may_be_used =
+      record.mode == NodeMode::kRetired || fleet.hold.active || IsClaimed(fleet, record.key, range);
+  if (may_be_used) return "";
+  return fmt::format("does not fit pool {}, which is used in units of {} addresses, and goes",
+                     entry->pool.spec().name, entry->pool.unit_size());
+}
+
 // Such an entry stays on the NIC: as long as it does, the cloud gives its address to nobody else.
 // `unusable`: as it is, if it was not wanted.
 void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
@@ -134,6 +148,7 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
     entry.given_back = unusable.given_back;
   }
   effects.changed.insert(record.key);
+  if (unusable.given_back) effects.attach.insert(record.key);
   const ip::Address& base = unusable.given->base();
   const PoolEntry* entry = fleet.ledger.pools().Covering(base);
   const bool cools = entry != nullptr && entry->pool.StateOf(base) == AddressPool::State::kCooldown;
@@ -154,11 +169,13 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, E
     effects.changed.insert(record.key);
     return;
   }
-  std::string problem = WhyUnusable(fleet, record, entry.range, now);
+  std::string problem = WhyMisfit(fleet, record, entry.range);
   const bool known = wanted != record.wanted.end() && wanted->second.given == entry.range;
   // A call that takes it off the NIC may be under way, whatever has ended since.
-  const bool given_back = known && wanted->second.given_back;
-  if (given_back) problem = kGivenBack;
+  const bool given_back = !problem.empty() || (known && wanted->second.given_back);
+  if (problem.empty()) {
+    problem = given_back ? std::string(kGivenBack) : WhyUnusable(fleet, record, entry.range, now);
+  }
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
                  {.family = entry.range.family(),

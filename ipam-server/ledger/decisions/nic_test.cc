@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
 #include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/inventory.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/operators.h"
@@ -22,6 +23,7 @@ namespace spoke::ipam {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -365,26 +367,140 @@ TEST_F(FleetNic, ADrainedNodeGivesBackWhatItCannotUseButForWhatAPodUses) {
   EXPECT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-2").given_back);
 }
 
-TEST_F(FleetNic, AReplacedVmThatHeldOnlyNamesIsForgotten) {
+TEST_F(FleetNic, AReplacedVmThatHeldOnlyNamesIsForgottenOnceItsGrantsHaveEnded) {
   Join(kNode1);
   OnHello(fleet_, HelloFrom({kNode1.name, "vm-new"}), kNow);
   EXPECT_EQ(fleet_.ledger.pools()[0].free(), 251U);
-  Expire(fleet_, kNow);
+  const absl::Time end = kNow + fleet_.policy.replaced_stays;
+  Expire(fleet_, end - absl::Seconds(1));
+  EXPECT_NE(fleet_.ledger.Find(kNode1), nullptr) << "it may be there, and use what it was granted";
+  Expire(fleet_, end);
   EXPECT_EQ(fleet_.ledger.Find(kNode1), nullptr);
 }
 
-TEST_F(FleetNic, BlocksAreWantedWhole) {
-  PoolSpec blocks = Pool("blocks", "10.1.0.0/24");
-  blocks.block_length = 28;
-  Fleet fleet({blocks}, Choosing());
-  OnHello(fleet, HelloFrom(kNode1), kNow);
-  OnNic(fleet, kNode1, {}, kNow);
-  const WantedEntry& wanted = fleet.ledger.Find(kNode1)->wanted.at("spoke-1");
+TEST_F(FleetNic, AClockSetBackDoesNotKeepTheRecordOfAReplacedVm) {
+  Join(kNode1);
+  const absl::Time ahead = kNow + absl::Hours(1000);
+  OnHello(fleet_, HelloFrom({kNode1.name, "vm-new"}), ahead);
+  Expire(fleet_, kNow);
+  Expire(fleet_, kNow + fleet_.policy.replaced_stays);
+  EXPECT_EQ(fleet_.ledger.Find(kNode1), nullptr);
+}
+
+TEST_F(FleetNic, AVmThatIsGoneAndHeldNothingIsForgotten) {
+  for (const bool replaced : {false, true}) {
+    Join(kNode1);
+    ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
+    ASSERT_TRUE(fleet_.ledger.Find(kNode1)->wanted.empty());
+    const NodeKey successor{kNode1.name, "vm-new"};
+    if (replaced) OnHello(fleet_, HelloFrom(successor), kNow);
+    OnListing(fleet_, {successor}, {kNode1}, kNow);
+    OnListing(fleet_, {successor}, {kNode1}, kNow);
+    Expire(fleet_, kNow);
+    EXPECT_NE(fleet_.ledger.Find(kNode1), nullptr) << "it has a session";
+    const Effects gone = OnListing(fleet_, {successor}, {}, kNow);
+    EXPECT_THAT(gone.changed, ElementsAre(kNode1));
+    EXPECT_TRUE(OnListing(fleet_, {successor}, {}, kNow).findings.empty()) << "it is said once";
+    EXPECT_THAT(Expire(fleet_, kNow).changed, ElementsAre(kNode1));
+    EXPECT_EQ(fleet_.ledger.Find(kNode1), nullptr);
+  }
+}
+
+TEST_F(FleetNic, AnAgentWithEverNewVmIdsLeavesAFewRecordsAtMost) {
+  for (int i = 0; i < 20; ++i) {
+    const absl::Time now = kNow + absl::Seconds(i);
+    OnHello(fleet_, HelloFrom({kNode1.name, "vm-" + std::to_string(i)}), now);
+    Expire(fleet_, now);
+  }
+  EXPECT_EQ(fleet_.ledger.nodes().size(), 1 + fleet_.policy.machines_per_name);
+  EXPECT_NE(fleet_.ledger.Find({kNode1.name, "vm-18"}), nullptr) << "the latest stay";
+}
+
+class FleetBlocks : public testing::Test {
+ protected:
+  FleetBlocks() : fleet_(PoolsOf(28), Choosing()) {
+    OnHello(fleet_, HelloFrom(kNode1), kNow);
+    OnNic(fleet_, kNode1, {}, kNow);
+  }
+  static std::vector<PoolSpec> PoolsOf(uint32_t length) {
+    PoolSpec pool = Pool("blocks", "10.1.0.0/24");
+    pool.block_length = length;
+    return {pool};
+  }
+  Effects Give(const std::vector<IpConfiguration>& entries, absl::Time now = kNow) {
+    Effects effects = OnNic(fleet_, kNode1, entries, now);
+    CheckInvariants(fleet_.ledger);
+    return effects;
+  }
+
+  Fleet fleet_;
+};
+
+TEST_F(FleetBlocks, AreWantedWhole) {
+  const WantedEntry& wanted = fleet_.ledger.Find(kNode1)->wanted.at("spoke-1");
   EXPECT_EQ(wanted.prefix_length, 28);
   EXPECT_EQ(wanted.size(), 16U);
-  OnNic(fleet, kNode1, {{"spoke-1", Block("10.1.0.32/28")}}, kNow);
-  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).available, 16U);
-  CheckInvariants(fleet.ledger);
+  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(kNode1)).available, 16U);
+}
+
+// The other addresses of the block are withheld with those that pods use.
+TEST_F(FleetBlocks, OneOffTheNicIsOfUseOnlyAsFarAsPodsHaveIt) {
+  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.33"), 1)}}, kNow);
+  Give({});
+  Give({}, kNow + absl::Minutes(2));
+  const NodeRecord& record = *fleet_.ledger.Find(kNode1);
+  EXPECT_EQ(CountOfUse(fleet_, record.configurations.at(A("10.1.0.32"))),
+            AddressCounts{.in_use = 1});
+  EXPECT_THAT(WantedOf(fleet_, kNode1), SizeIs(1)) << "another comes in its place";
+  const absl::Time later = kNow + absl::Hours(1);
+  Give({{WantedOf(fleet_, kNode1)[0], Block("10.1.0.48/28")}}, later);
+  const Effects review = ReviewNode(fleet_, kNode1, {}, later + absl::Hours(1));
+  EXPECT_THAT(review.reclaim, IsEmpty()) << "which is none of what it has too much of";
+}
+
+// As those do who write machines in a version of the cloud's API that knows of no blocks.
+TEST_F(FleetBlocks, WhatOthersMadeASingleAddressOfIsTakenOffTheNic) {
+  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  for (const char* address : {"10.1.0.10", "10.1.0.77"}) {
+    const Effects given = Give({{"spoke-1", One(address)}});
+    ASSERT_THAT(given.findings, SizeIs(1));
+    EXPECT_THAT(given.findings[0].detail, HasSubstr("is used in units of 16 addresses, and goes"));
+    EXPECT_THAT(given.attach, ElementsAre(kNode1)) << "the cloud is told";
+    EXPECT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given_back);
+    EXPECT_THAT(Give({{"spoke-1", One(address)}}).findings, IsEmpty()) << "said once";
+  }
+  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty()) << "it is as it was";
+}
+
+TEST_F(FleetBlocks, WhatAPodMayUseStaysThoughItIsNoBlock) {
+  const auto given_back = [&] {
+    return fleet_.ledger.Find(kNode1)->wanted.at("spoke-9").given_back;
+  };
+  fleet_.hold.active = true;
+  Give({{"spoke-9", One("10.1.0.77")}});
+  EXPECT_FALSE(given_back()) << "the store may be older than the node";
+  fleet_.hold.active = false;
+  fleet_.refused_claims[kNode1.name].insert(A("10.1.0.77"));
+  Give({{"spoke-9", One("10.1.0.77")}});
+  EXPECT_FALSE(given_back()) << "its agent says so";
+  fleet_.refused_claims.clear();
+  Give({{"spoke-9", One("10.1.0.77")}});
+  EXPECT_TRUE(given_back());
+}
+
+TEST_F(FleetBlocks, OneIsClaimedThatHasAnyAddressThatItsAgentClaims) {
+  fleet_.refused_claims[kNode1.name].insert(A("10.1.0.47"));
+  EXPECT_TRUE(IsClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
+  EXPECT_FALSE(IsClaimed(fleet_, kNode1, Block("10.1.0.48/28")));
+  EXPECT_FALSE(IsClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
+  fleet_.refused_claims.clear();
+  fleet_.doubled[A("10.1.0.40")].claimant = kNode1;
+  EXPECT_TRUE(IsClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
+  EXPECT_FALSE(IsClaimed(fleet_, kNode1, Block("10.1.0.16/28")));
+  EXPECT_FALSE(IsClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
 }
 
 TEST_F(FleetNic, ARestartRemembersWhatWasWanted) {

@@ -73,8 +73,11 @@ GroupHoldings HoldingsOf(const Fleet& fleet, const NodeRecord& record, const Gro
         std::find(of_group.begin(), of_group.end(), pool) == of_group.end()) {
       continue;
     }
+    // What is withheld is asked for by itself, and is none of what a node that stays has too much.
+    const uint64_t of_use = CountOfUse(fleet, configuration).staying();
+    if (of_use == 0 && !IsLeaving(fleet, record)) continue;
     out.holdings.units.push_back(
-        {.size = static_cast<uint32_t>(configuration.slots.size()),
+        {.size = static_cast<uint32_t>(of_use == 0 ? configuration.slots.size() : of_use),
          .available = configuration.state == AddressState::kAttached && configuration.IsAvailable(),
          .available_since = configuration.AvailableSince(),
          .denied_until = configuration.denied_until,

@@ -17,6 +17,13 @@ void ForEachAddress(const ip::Prefix& range, const Take& take) {
   for (uint64_t i = 0; i < range.size(); ++i) take(ip::Advance(range.base(), i));
 }
 
+template <typename Is>
+bool IsAny(const ip::Prefix& range, const Is& is) {
+  bool any = false;
+  ForEachAddress(range, [&](const ip::Address& address) { any = any || is(address); });
+  return any;
+}
+
 }  // namespace
 
 Laws::Laws(const LawSettings& settings, const Schedule& schedule, Fabric& fabric, StoreDisks& disks)
@@ -182,8 +189,11 @@ void Laws::CheckMended(const std::string& vm) {
   }
   for (const auto& [base, configuration] : record->configurations) {
     if (configuration.state != ipam::AddressState::kAttached || fabric_.Has(vm, base)) continue;
-    const bool waits = frozen_ || schedule_.now() - thawed_ < kMending || WasUsedOfLate(base);
-    if (!nic->instance.empty() && (waits || IsCutOff(vm, base))) continue;
+    const bool waits = frozen_ || schedule_.now() - thawed_ < kMending ||
+                       IsAny(configuration.range, [&](const ip::Address& address) {
+                         return WasUsedOfLate(address) || IsCutOff(vm, address);
+                       });
+    if (!nic->instance.empty() && waits) continue;
     Break(12, fmt::format("the NIC of {} lacks {} still, which the store says is attached",
                           nic->node.name, configuration.range.ToString()));
   }
@@ -282,7 +292,9 @@ void Laws::Forget(const std::string& key, const ipam::NodeRecord* next) {
   for (const auto& [base, configuration] : before->second.configurations) {
     if (next != nullptr && next->configurations.contains(base)) continue;
     const auto owner = owners_.find(base);
-    if (owner != owners_.end() && owner->second == key) owners_.erase(owner);
+    if (owner == owners_.end() || owner->second != key) continue;
+    owners_.erase(owner);
+    attached_ -= configuration.range.size();
   }
   if (next == nullptr) durable_.erase(before);
 }
@@ -292,6 +304,7 @@ void Laws::Learn(const std::string& key, ipam::NodeRecord record) {
   for (const auto& [base, configuration] : record.configurations) {
     if (known.configurations.contains(base)) continue;
     const auto [owner, is_first] = owners_.try_emplace(base, key);
+    attached_ += is_first ? configuration.range.size() : 0;
     if (is_first) continue;
     Break(8, fmt::format("{} is in the records {} and {}", base.ToString(), owner->second, key));
   }
@@ -395,11 +408,11 @@ void Laws::CheckBound(const ipam::NodeKey& node, const std::vector<ip::Prefix>& 
     asked_.emplace_back(now, asked);
   }
   const auto share =
-      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(owners_.size()));
+      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(attached_));
   const uint64_t bound = 2 * std::max(share + 1, settings_.breaker_floor) + pardoned_;
   if (asked_sum_ <= bound) return;
   Break(9, fmt::format("{} addresses are asked for within a minute, of {} attached", asked_sum_,
-                       owners_.size()));
+                       attached_));
 }
 
 }  // namespace spoke::sim

@@ -155,6 +155,7 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   std::map<std::string, Assignable> assignable_;                   // Keyed by VM id.
   absl::flat_hash_map<std::string, ipam::NodeRecord> durable_;
   ByAddress<std::string> owners_;  // The key of the record, by first address.
+  uint64_t attached_ = 0;          // The addresses of all records.
   std::map<ipam::NodeKey, node_api::AssignmentReport> reports_;  // The last one heard.
   std::string store_id_;
   bool frozen_ = false;  // Releases wait for an operator.

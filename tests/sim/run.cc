@@ -1,7 +1,5 @@
 #include "tests/sim/run.h"
 
-#include <algorithm>
-
 namespace spoke::sim {
 namespace {
 
@@ -19,17 +17,15 @@ RunSettings SettingsOfSeed(uint64_t seed, int nodes, double events) {
   // With thousands of nodes Azure's limits decide how long each round of them takes.
   settings.world.azure =
       settings.world.nodes <= kMostOnAzure && RandomFor(seed, "cloud").Chance(0.3);
+  if (RandomFor(seed, "blocks").Chance(0.25)) settings.world.block_length = 28;
+  settings.world.ipv6 = !settings.world.azure && RandomFor(seed, "ipv6").Chance(0.25);
+  settings.world.team_pool = !settings.world.azure && RandomFor(seed, "team").Chance(0.25);
   settings.world.servers = random.Chance(0.5) ? 1 : 3;
   PlanSettings plan{
       .nodes = settings.world.nodes, .servers = settings.world.servers, .until = settings.until};
   if (events >= 0) plan.events_per_node_hour = events;
   settings.plan = RandomPlan(seed, plan);
-  // The record of a machine whose name another has goes once it holds no address, though it may go
-  // on and use what it was granted: a server that takes over does not know of it.
-  const bool has_double =
-      std::any_of(settings.plan.begin(), settings.plan.end(),
-                  [](const PlannedEvent& event) { return event.act == Act::kDouble; });
-  settings.world.budget = !has_double && RandomFor(seed, "budget").Chance(0.35);
+  settings.world.budget = RandomFor(seed, "budget").Chance(0.35);
   return settings;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fmt/core.h"
+#include "lib/base/fnv1a.h"
 #include "lib/base/version.h"
 #include "netagent/links/attach_plan.h"
 
@@ -29,7 +30,8 @@ cni::Request Runtime::RequestOf(cni::Verb verb, const std::string& container) co
   request.ifname = "eth0";
   request.network_name = kNetwork;
   request.pod.name = container;
-  request.pod.pod_namespace = "default";
+  const bool of_team = base::Fnv1a(container) % 3 == 0;
+  request.pod.pod_namespace = of_team ? std::string(kTeam) : "default";
   request.plugin_version = base::kVersion;
   return request;
 }

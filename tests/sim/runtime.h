@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/os/unique_fd.h"
@@ -15,6 +16,9 @@
 #include "tests/sim/machine.h"
 
 namespace spoke::sim {
+
+// The namespace of every third pod; the others are in another.
+inline constexpr std::string_view kTeam = "team";
 
 struct RuntimeFaults {
   double del_lost = 0;       // The share of pods whose sandbox goes without a DEL.

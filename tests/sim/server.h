@@ -95,6 +95,8 @@ class Server final : public ipam::AgentLink {
   // Looks at the state between two turns.
   void Look(const std::function<void(const ipam::FleetView&)>& query);
 
+  // The clock of its process: what its machine's was at the start, and how fast that goes.
+  const MachineClock& clock() const { return clock_; }
   Life& life() { return life_; }
   bool deposed() const { return store_.deposed(); }
   uint64_t term() const { return term_; }

@@ -75,6 +75,19 @@ void World::CheckGivenUp(const ipam::FleetView& view) {
   }
 }
 
+// No record is left of a machine that is gone.
+void World::CheckRecords(const ipam::FleetView& view) {
+  std::set<ipam::NodeKey> there;
+  for (const auto& node : nodes_) {
+    if (node->machine.exists) there.insert({node->machine.name, node->machine.vm_id});
+  }
+  for (const auto& [key, record] : view.fleet.ledger.nodes()) {
+    if (there.contains(key)) continue;
+    laws_.Break(
+        10, fmt::format("the record of {} (VM {}) is left, which is gone", key.name, key.vm_id));
+  }
+}
+
 void World::CheckPolicies(const ipam::FleetView& view) {
   const ipam::ObjectSet& objects = view.state.objects;
   laws_.CheckPolicy(objects.version(), TextOf(objects));
@@ -88,6 +101,17 @@ void World::CheckPolicies(const ipam::FleetView& view) {
                 fmt::format("{} has a policy of version {} that is not the store's of {}",
                             node->machine.name, node->agent->policy().version, expected->version));
   }
+}
+
+// A block goes as a whole, and stays as long as a pod uses any address of it.
+bool World::IsCutOff(const std::string& vm, const ip::Address& address) const {
+  const ip::Prefix range = settings_.block_length == 0
+                               ? ip::Prefix::Host(address)
+                               : ip::Prefix::Of(address, settings_.block_length).value();
+  for (uint64_t i = 0; i < range.size(); ++i) {
+    if (laws_.IsCutOff(vm, ip::Advance(range.base(), i))) return true;
+  }
+  return false;
 }
 
 // The product's own audit, of what the servers, the fabric and the agents have.
@@ -106,6 +130,7 @@ void World::CheckAudit() {
     }
     CheckGivenUp(view);
     CheckPolicies(view);
+    CheckRecords(view);
     for (const auto& entry : view.fleet.ledger.pools()) snapshot.Add(entry);
     for (const auto& [key, record] : view.fleet.ledger.nodes()) {
       snapshot.Add(record, view.fleet.ledger.quarantine());
@@ -131,10 +156,8 @@ void World::CheckAudit() {
   const auto differences = ipam::Audit(snapshot.Finish(), {.grace = grace}, now);
   for (const ipam::AuditDifference& difference : differences) {
     // What Azure gave to another node meanwhile it gives back to nobody.
-    if (settings_.azure && difference.address &&
-        laws_.IsCutOff(difference.node.vm_id, *difference.address)) {
-      continue;
-    }
+    const bool of_one = settings_.azure && difference.address.has_value();
+    if (of_one && IsCutOff(difference.node.vm_id, *difference.address)) continue;
     laws_.Break(
         10,
         fmt::format("audit: {} {} {}: {}", ipam::NameOf(difference.kind), difference.node.name,

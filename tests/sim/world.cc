@@ -23,10 +23,17 @@ std::string NewDirectory() {
 
 }  // namespace
 
+LawSettings LawSettingsOf(const WorldSettings& settings) {
+  LawSettings laws;
+  // A few blocks of 16.
+  if (settings.block_length != 0) laws.breaker_floor = 48;
+  return laws;
+}
+
 World::World(const WorldSettings& settings)
     : settings_(settings),
       network_random_(RandomFor(settings.seed, "network")),
-      laws_({}, schedule_, fabric_, disks_),
+      laws_(LawSettingsOf(settings), schedule_, fabric_, disks_),
       directory_(NewDirectory()),
       lease_until_(schedule_.now()),
       operators_(RandomFor(settings.seed, "operators")) {
@@ -40,7 +47,8 @@ World::World(const WorldSettings& settings)
       .overwritten = [this] { laws_.Break(12, "a server has overwritten others unread"); }};
   if (settings_.azure) {
     const ip::Prefix subnet = ip::Prefix::Parse(settings_.pool).value();
-    provider_ = std::make_unique<AzureProvider>(std::move(edges), subnet, settings_.seed);
+    provider_ = std::make_unique<AzureProvider>(std::move(edges), subnet,
+                                                settings_.block_length != 0, settings_.seed);
   } else {
     provider_ = std::make_unique<PlainProvider>(std::move(edges));
   }

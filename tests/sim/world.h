@@ -28,11 +28,16 @@ struct WorldSettings {
   int nodes = 6;
   int servers = 1;
   std::string pool = "10.1.0.0/22";
-  bool azure = false;     // Whether the cloud is Azure, which chooses the addresses.
-  bool budget = false;    // Whether pods use a budget that all machines share.
-  double drift = 0.0003;  // How much a machine's clock may gain or lose, at most.
+  uint8_t block_length = 0;  // The prefix length of the blocks that nodes get; 0: single addresses.
+  bool ipv6 = false;         // Whether pods get an address of IPv6, too; not on Azure.
+  bool team_pool = false;    // Whether some pods have a pool of their own; not on Azure.
+  bool azure = false;        // Whether the cloud is Azure, which chooses the addresses.
+  bool budget = false;       // Whether pods use a budget that all machines share.
+  double drift = 0.0003;     // How much a machine's clock may gain or lose, at most.
   bool keep_trace = false;
 };
+
+LawSettings LawSettingsOf(const WorldSettings& settings);
 
 // Returns the keys and specs of all objects, to compare them.
 std::string TextOf(const ipam::ObjectSet& objects);
@@ -141,6 +146,8 @@ class World final : public StreamEnds {
   void CheckAudit();
   void CheckGivenUp(const ipam::FleetView& view);
   void CheckPolicies(const ipam::FleetView& view);
+  void CheckRecords(const ipam::FleetView& view);
+  bool IsCutOff(const std::string& vm, const ip::Address& address) const;
 
   const WorldSettings settings_;
   Schedule schedule_;

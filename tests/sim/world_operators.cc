@@ -10,7 +10,7 @@
 #include "ipam-server/ledger/decisions/quarantine.h"
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/loop/server_state.h"
-#include "ipam-server/operators/policy_versions.h"
+#include "ipam-server/operators/policy_change.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/policy_file.h"
 #include "lib/base/check.h"
@@ -143,7 +143,7 @@ void World::Change(
   if (leader == nullptr) return;
   // A server that stands still looks at the clock once it goes on.
   leader->server->Change(
-      [change = std::move(change), clock = MachineClock(schedule_, leader->ahead, leader->drift)](
+      [change = std::move(change), &clock = leader->server->clock()](
           ipam::ServerState& state, ipam::RawRecords&) { return change(state, clock.Now()); },
       [this, what](const absl::Status& done) {
         trace_.Say("operator {}: {}", what, base::MessageOf(done));
@@ -252,24 +252,18 @@ void World::ApplyPolicy(const PlannedEvent& event) {
   if (!*found) return;
   const auto& [set, world] = **found;
   laws_.CheckPolicy(set.version(), TextOf(set));
-  const MachineClock clock(schedule_, leader->ahead, leader->drift);
   auto plan = ipam::PlanApply(
       set, ipam::ParsePolicyFiles(std::vector<ipam::PolicyFileText>{{"policy.yaml", file}}), world,
-      clock.Now(), gone);
+      leader->server->clock().Now(), gone);
   CHECK(plan.ok(), "the objects can be applied");
   const uint64_t version = plan->next.version();
   laws_.OnPolicyAsked(version, TextOf(plan->next));
+  const auto change =
+      std::make_shared<ipam::PolicyChange>(ServerSettingsOf(), *plan, set.version());
   leader->server->Change(
-      [plan = *std::move(plan), from = set.version()](
-          ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
-        if (state.objects.version() != from) return absl::AbortedError("others have changed it");
-        for (auto writes : {ipam::EncodePlan(plan), ipam::EncodeFormer(plan, from)}) {
-          for (ipam::PolicyWrite& write : writes) {
-            raw.insert_or_assign(std::move(write.key), std::move(write.value));
-          }
-        }
-        state.objects = plan.next;
-        state.bundles.Advance(plan.next);
+      [change](ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
+        ASSIGN_OR_RETURN(const bool in_force, change->PutIntoForce(state, raw));
+        if (!in_force) return absl::AbortedError("others have changed it");
         return ipam::Effects();
       },
       [this, version](const absl::Status& done) {
@@ -290,8 +284,10 @@ void World::QuarantineOneOf(const std::string& node, int64_t which) {
            std::vector<ip::Address> in_use;
            std::vector<ip::Address> others;
            for (const auto& [base, configuration] : record->configurations) {
-             const bool used = configuration.slots.front().use == node_api::Use::kInUse;
-             (used ? in_use : others).push_back(base);
+             for (size_t i = 0; i < configuration.slots.size(); ++i) {
+               const bool used = configuration.slots[i].use == node_api::Use::kInUse;
+               (used ? in_use : others).push_back(configuration.AddressAt(i));
+             }
            }
            in_use.insert(in_use.end(), others.begin(), others.end());
            if (in_use.empty()) return absl::NotFoundError("it has none");

@@ -16,12 +16,14 @@ constexpr absl::Duration kMost = absl::Milliseconds(150);
 constexpr absl::Duration kSlowest = absl::Seconds(8);
 constexpr double kSlowShare = 0.02;
 
-ipam::azure::Settings SettingsOf(const std::string& scale_set) {
+ipam::azure::Settings SettingsOf(const std::string& scale_set, bool blocks) {
   ipam::azure::Settings settings;
   settings.endpoints.resource_manager = "https://management.azure.com";
   settings.identities.resize(1);
   settings.scale_sets.push_back(scale_set);
   settings.listing = absl::Seconds(60);
+  settings.blocks_on_nics = blocks;
+  settings.blocks_on_scale_sets = blocks;
   return settings;
 }
 
@@ -34,7 +36,7 @@ absl::Duration OneWay(Random& random) {
 AzureClient::AzureClient(Edges edges, const std::string& scale_set, ipam::CloudAnswer answer)
     : edges_(std::move(edges)),
       answer_(std::move(answer)),
-      state_(SettingsOf(scale_set), edges_.client.random.Next()) {}
+      state_(SettingsOf(scale_set, edges_.blocks), edges_.client.random.Next()) {}
 
 void AzureClient::Request(ipam::NicRequest desired) {
   if (!edges_.client.life.Acts()) return;

@@ -23,6 +23,7 @@ class AzureClient final : public ipam::Cloud {
     Schedule& schedule;
     Trace& trace;
     Provider::Client client;
+    bool blocks = false;  // Whether NICs may have blocks.
     // What Azure answers to a request that arrives now.
     std::function<http::Response(http::Request request, const std::string& principal)> handle;
   };

@@ -66,18 +66,24 @@ std::vector<ipam::IpConfiguration> OursOf(const Instance& instance) {
   return ours;
 }
 
+uint64_t CountSingle(const std::vector<ipam::IpConfiguration>& entries) {
+  return static_cast<uint64_t>(std::count_if(
+      entries.begin(), entries.end(), [](const auto& entry) { return entry.range.size() == 1; }));
+}
+
 std::string TextOf(const std::vector<ipam::IpConfiguration>& entries) {
   std::string text;
   for (const ipam::IpConfiguration& entry : entries) {
-    text += fmt::format(" {}={}", entry.name, entry.range.base().ToString());
+    text += fmt::format(" {}={}", entry.name, entry.range.ToString());
   }
   return text;
 }
 
 }  // namespace
 
-AzureProvider::AzureProvider(Edges edges, const ip::Prefix& subnet, uint64_t seed)
+AzureProvider::AzureProvider(Edges edges, const ip::Prefix& subnet, bool blocks, uint64_t seed)
     : edges_(std::move(edges)),
+      blocks_(blocks),
       subnet_id_(
           fmt::format("{}/providers/Microsoft.Network/virtualNetworks/vnet/subnets/pods", kGroup)),
       flexible_(RandomFor(seed, "flexible").Chance(0.3)),
@@ -142,6 +148,7 @@ void AzureProvider::Mirror() {
     if (by_others) {
       const std::vector<ip::Prefix> lost = edges_.fabric.Overwrite(vm, std::move(stays));
       edges_.trace.Count("taken off by others", lost.size());
+      edges_.trace.Count("made single by others", blocks_ ? CountSingle(next) : 0);
       edges_.trace.Count("put there by others",
                          next.size() - edges_.fabric.Find(vm)->configurations.size());
       edges_.changed_by_others(vm, lost);
@@ -275,6 +282,7 @@ std::unique_ptr<ipam::Cloud> AzureProvider::Connect(const Client& client,
       AzureClient::Edges{.schedule = edges_.schedule,
                          .trace = edges_.trace,
                          .client = client,
+                         .blocks = blocks_,
                          .handle =
                              [this](http::Request request, const std::string& principal) {
                                return Handle(std::move(request), principal);

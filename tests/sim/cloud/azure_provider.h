@@ -21,8 +21,9 @@ inline constexpr const char* kOurPrefix = "spoke-";
 // Not thread-safe.
 class AzureProvider final : public Provider {
  public:
-  // `subnet`: where all NICs are. `seed` decides which of Azure's undocumented ways it has.
-  AzureProvider(Edges edges, const ip::Prefix& subnet, uint64_t seed);
+  // `subnet`: where all NICs are. `blocks`: whether servers may ask for blocks. `seed` decides
+  // which of Azure's undocumented ways it has.
+  AzureProvider(Edges edges, const ip::Prefix& subnet, bool blocks, uint64_t seed);
 
   Vm AddVm(const std::string& node, size_t index, Random& random) override;
   void RemoveVm(const std::string& vm) override;
@@ -45,6 +46,7 @@ class AzureProvider final : public Provider {
   void SetKnobs();
 
   const Edges edges_;
+  const bool blocks_;
   const std::string subnet_id_;
   const bool flexible_;
   azure_sim::Knobs own_;  // As the seed has it, without faults.

@@ -25,12 +25,21 @@ class Builder {
     scenario_.run.until = absl::Minutes(6);
     scenario_.run.settling = absl::Minutes(5);
   }
+  // The seed that found it; unless said, the name is the seed.
+  Builder& Seed(uint64_t seed) {
+    scenario_.run.world.seed = seed;
+    return *this;
+  }
   Builder& Servers(int servers) {
     scenario_.run.world.servers = servers;
     return *this;
   }
   Builder& Azure() {
     scenario_.run.world.azure = true;
+    return *this;
+  }
+  Builder& Blocks() {
+    scenario_.run.world.block_length = 28;
     return *this;
   }
   Builder& Budget() {
@@ -92,8 +101,9 @@ class Builder {
   Scenario scenario_;
 };
 
-// Those on Azure (azure.cc), and those with a budget (budget.cc).
+// Those on Azure (azure.cc), with blocks (blocks.cc), and with a budget (budget.cc).
 void AddAzure(std::vector<Scenario>& all);
+void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);
 
 }  // namespace spoke::sim

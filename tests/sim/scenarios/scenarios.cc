@@ -545,6 +545,7 @@ std::vector<Scenario> AllScenarios() {
   AddDoubles(all);
   AddPolicies(all);
   AddAzure(all);
+  AddBlocks(all);
   AddBudgets(all);
   return all;
 }

@@ -45,15 +45,17 @@ void StagePolicy(std::vector<CompareAndPut>& puts, size_t first, const Revisions
       puts.begin() + static_cast<std::ptrdiff_t>(first), puts.end(),
       [](const CompareAndPut& put) { return put.key == kPolicyVersionKey && put.value; });
   if (flip == puts.end()) return;
+  const auto version = DecodePolicyVersion(*flip->value);
+  if (!version.ok()) return;
+  const std::string prefix = PendingPrefix(version->version);
   size_t bytes = 0;
   for (size_t i = first; i < puts.size(); ++i) bytes += puts[i].value ? puts[i].value->size() : 0;
   const size_t end = puts.size();
   std::set<std::string_view> replaced;  // What a change that was cut short has left under our keys.
   if (end - first <= kFewWrites && bytes <= kFewBytes) {
     for (size_t i = first + 1; i < end; ++i) puts[i].joined = true;
-  } else if (const auto version = DecodePolicyVersion(*flip->value); version.ok()) {
+  } else {
     StageRecords(std::span(puts).subspan(first));
-    const std::string prefix = PendingPrefix(version->version);
     for (size_t i = first; i < end; ++i) {
       if (!puts[i].key.starts_with(kObjectKeyPrefix)) continue;
       puts[i].stage = Stage::kTake;
@@ -68,7 +70,10 @@ void StagePolicy(std::vector<CompareAndPut>& puts, size_t first, const Revisions
   }
   for (const auto& [key, revision] : revisions) {
     if (!key.starts_with(kPendingPolicyPrefix) || replaced.contains(key)) continue;
-    puts.push_back({.key = key, .expected = revision});
+    // Where the clock stood still, or was set back, a change that was cut short has left some of
+    // its objects under this very version: they must be gone before it is in force.
+    const Stage stage = key.starts_with(prefix) ? Stage::kHold : Stage::kTake;
+    puts.push_back({.key = key, .expected = revision, .stage = stage});
   }
 }
 

@@ -135,6 +135,29 @@ TEST(StagedPolicy, AChangeThatWasCutShortCanBeAppliedAgainUnderItsVersion) {
   EXPECT_EQ(Read(store).objects, Set(180, "new"));
 }
 
+// Chunks of one stage are stored in any order.
+TEST(StagedPolicy, WhatAChangeThatWasCutShortHasLeftIsNoneOfTheNextUnderItsVersion) {
+  for (const auto& [before, count] : {std::pair{2, 3}, {150, 3}, {150, 180}}) {
+    SCOPED_TRACE(count);
+    MemoryStore store;
+    ASSERT_TRUE(store.Commit(Apply(Read(store), Set(before, "old"), 1)).ok());
+    CommitSome(store, Apply(Read(store), Set(200, "half"), 2), /*stages=*/1);
+    ASSERT_TRUE(FinishPolicy(store).ok());
+    const auto puts = Apply(Read(store), Set(count, "new"), 2);
+    const auto flip = std::find_if(puts.begin(), puts.end(), [](const CompareAndPut& put) {
+      return put.key == kPolicyVersionKey;
+    });
+    std::vector<CompareAndPut> some;
+    for (const CompareAndPut& put : puts) {
+      const bool beside = put.stage == flip->stage && !put.key.starts_with(kPendingPolicyPrefix);
+      if (put.stage < flip->stage || beside) some.push_back(put);
+    }
+    ASSERT_TRUE(store.Commit(some).ok());
+    ASSERT_TRUE(FinishPolicy(store).ok());
+    EXPECT_EQ(Read(store).objects, Set(count, "new"));
+  }
+}
+
 TEST(StagedPolicy, WhatWasPendingGoesWithTheNextChange) {
   MemoryStore store;
   ASSERT_TRUE(store.Commit(Apply(Read(store), Set(150, "a"), 1)).ok());

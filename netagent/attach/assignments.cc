@@ -62,6 +62,7 @@ absl::StatusOr<Assignment> Assignments::PlanAssignment(const Assignment& asked,
     if (pools.empty()) continue;
     const ip::Address* address = options != nullptr ? options : NextAvailable(family, pools);
     if (address == nullptr) {
+      RETURN_IF_ERROR(CheckAny());
       return absl::ResourceExhaustedError(
           fmt::format("no {} address is free on this node{} (considered: pool {})",
                       family == ip::Family::kV4 ? "IPv4" : "IPv6", ForWhom(asked.pod),
@@ -70,12 +71,17 @@ absl::StatusOr<Assignment> Assignments::PlanAssignment(const Assignment& asked,
     assignment.addresses.push_back(*address);
   }
   if (!assignment.addresses.empty()) return assignment;
-  const bool any = std::any_of(held_.begin(), held_.end(),
-                               [](const auto& entry) { return entry.second.listed; });
-  if (!any) return absl::ResourceExhaustedError("no address is attached to this node");
+  RETURN_IF_ERROR(CheckAny());
   return absl::PermissionDeniedError(fmt::format(
       "no pool on this node is meant{}",
       asked.pod.pod_namespace.empty() ? " for a pod without namespace" : ForWhom(asked.pod)));
+}
+
+absl::Status Assignments::CheckAny() const {
+  const bool any = std::any_of(held_.begin(), held_.end(),
+                               [](const auto& entry) { return entry.second.listed; });
+  return any ? absl::OkStatus()
+             : absl::ResourceExhaustedError("no address is attached to this node");
 }
 
 absl::Status Assignments::CheckOptions(const ip::Address& requested,
@@ -121,6 +127,7 @@ std::set<std::string> Assignments::PoolsFor(ip::Family family,
       return;
     }
     const std::vector<std::string>& namespaces = rule->second.rule.namespaces;
+    if (namespaces.empty()) open.insert(pool);
     if (std::find(namespaces.begin(), namespaces.end(), pod_namespace) != namespaces.end()) {
       meant.insert(pool);
     }
@@ -204,7 +211,6 @@ void Assignments::ApplyOne(const HoldingsReplaced& event) {
   }
   rules_.clear();
   for (const PoolRule& rule : event.rules) {
-    if (rule.namespaces.empty()) continue;
     const auto cidr = ip::Prefix::Parse(rule.cidr);
     rules_.insert_or_assign(rule.pool,
                             Rule{rule, cidr.ok() ? std::optional(cidr->family()) : std::nullopt});

@@ -84,11 +84,11 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
-// A pool that is for the pods of some namespaces only.
+// A pool that the node draws from.
 struct PoolRule {
   std::string pool;
   std::string cidr;                     // Says the family while no address of it is here.
-  std::vector<std::string> namespaces;  // One or more.
+  std::vector<std::string> namespaces;  // Those whose pods it is for; none: all others.
 
   bool operator==(const PoolRule&) const = default;
 };
@@ -186,8 +186,8 @@ class Assignments {
 
   // The pools from which a pod of `pod_namespace` gets its address of `family`: those meant for its
   // namespace; if the node has none, those meant for no namespace; never those meant for others
-  // only. A pool that is meant for the namespace counts even while no address of it is here: the
-  // pod waits for its own rather than take what is not meant for it.
+  // only. A pool counts even while no address of it is here: the pod waits for its own rather than
+  // take what is not meant for it, or do without an address of the family.
   std::set<std::string> PoolsFor(ip::Family family, const std::string& pod_namespace) const;
 
   // Decides which of `blocks` can be given up, each as a whole. Once `withdraw` is applied,
@@ -306,6 +306,7 @@ class Assignments {
   bool IsAssignable(const ip::Address& address, const Held& held) const;
   // Checks whether `requested` can be assigned now to a pod that gets its addresses from `pools`.
   // Errors: those of PlanAssignment().
+  absl::Status CheckAny() const;  // kResourceExhausted: the node has no address at all.
   absl::Status CheckOptions(const ip::Address& requested, const std::set<std::string>& pools) const;
   uint32_t FreeOrdinal(const std::string& container_id) const;
   using HeldIterator = std::map<ip::Address, Held>::iterator;

@@ -290,6 +290,24 @@ TEST(Assignments, APodWaitsForItsOwnPoolAndTakesNobodyElses) {
       assignments.PlanAssignment({.key = kPodA, .pod = {.pod_namespace = "else"}}, kNow).ok());
 }
 
+TEST(Assignments, APodDoesNotDoWithoutAnAddressOfAFamilyThatIsYetToCome) {
+  Assignments assignments(kCooldown);
+  const std::vector<PoolRule> rules = {{"four", "10.1.0.0/24", {}}, {"six", "fd00::/120", {}}};
+  const auto plan = [&] { return assignments.PlanAssignment({.key = kPodA}, kNow); };
+  assignments.Apply(HoldingsReplaced{{}, rules});
+  EXPECT_EQ(plan().status(), absl::ResourceExhaustedError("no address is attached to this node"));
+  for (const char* only : {"10.1.0.5", "fd00::5"}) {
+    assignments.Apply(HoldingsReplaced{{{A(only), A(only).is_v4() ? "four" : "six"}}, rules});
+    EXPECT_TRUE(absl::IsResourceExhausted(plan().status())) << only << ": " << plan().status();
+  }
+  assignments.Apply(HoldingsReplaced{{{A("10.1.0.5"), "four"}, {A("fd00::5"), "six"}}, rules});
+  ASSERT_TRUE(plan().ok()) << plan().status();
+  EXPECT_THAT(plan()->addresses, ElementsAre(A("10.1.0.5"), A("fd00::5")));
+  Assignments replayed(kCooldown);
+  for (const Event& event : assignments.Snapshot()) replayed.Apply(event);
+  EXPECT_EQ(replayed.Rules(), rules);
+}
+
 TEST(Assignments, ANodeWithOnlyOtherNamespacesPoolsSaysSo) {
   Assignments assignments(kCooldown);
   assignments.Apply(

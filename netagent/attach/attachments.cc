@@ -328,8 +328,6 @@ std::vector<PoolRule> Attachments::NextRules(const node_api::DesiredState& desir
     if (held.contains(rule.pool)) rules.insert_or_assign(rule.pool, std::move(rule));
   }
   for (const node_api::PoolState& pool : desired.pools) {
-    rules.erase(pool.name);
-    if (pool.namespaces.empty()) continue;
     rules.insert_or_assign(pool.name, PoolRule{pool.name, pool.cidr, pool.namespaces});
   }
   std::vector<PoolRule> next;

@@ -53,13 +53,16 @@ void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, R
   edges_.mailbox.Post(OperatorEvent(ChangeEvent{std::move(change), std::move(done)}));
 }
 
-void FleetLoop::Run() {
-  // What was on its way when the last process ended is asked for again.
+void FleetLoop::Begin() {
   if (state_.recovery.open()) {
     BeginCloud();
     attach_waiting_.merge(NodesToAsk(state_.fleet));
   }
   TellObjects();
+}
+
+void FleetLoop::Run() {
+  Begin();
   while (RunOnce(absl::Seconds(1))) {
   }
   RememberMark(edges_.clock.Now(), /*at_once=*/true);

@@ -166,10 +166,13 @@ class FleetLoop {
     edges_.mailbox.Post(OperatorEvent(ProblemEvent{std::move(topic), std::move(text)}));
   }
 
-  // Serves until Stop().
+  // Serves until Stop(), from Begin() on.
   void Run();
   void Stop() { edges_.mailbox.Stop(); }
 
+  // Has the cloud asked again for what was on its way when the process before ended. Whoever turns
+  // the loop by RunOnce() calls it once, before.
+  void Begin();
   // Waits up to `wait` for events, then handles all there are. False after Stop().
   bool RunOnce(absl::Duration wait);
 

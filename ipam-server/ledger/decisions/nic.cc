@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "fmt/core.h"
@@ -17,6 +18,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr size_t kSettledAtOnce = 128;  // Nodes.
+constexpr std::string_view kLookedAtAgain =
+    "was of no use when it was seen, and is looked at again";
 
 void Attached(Fleet& fleet, NodeRecord& record, Configuration& configuration, Effects& effects,
               absl::Time now) {
@@ -158,8 +161,23 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
                                           unusable.given->ToString(), name, unusable.problem)});
 }
 
-void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, Effects& effects,
+// What was of no use when it was seen on the NIC may have been an old picture of what has left it.
+void LookAgain(NodeRecord& record, WantedEntry& wanted, Effects& effects) {
+  if (wanted.problem == kLookedAtAgain) return;
+  wanted.problem = kLookedAtAgain;
+  effects.changed.insert(record.key);
+  effects.attach.insert(record.key);
+}
+
+// An entry on the NIC: seen now, or when it was read before.
+struct Seen {
+  const IpConfiguration& entry;
+  bool is_now = true;
+};
+
+void TakeGiven(Fleet& fleet, NodeRecord& record, const Seen& seen, Effects& effects,
                absl::Time now) {
+  const IpConfiguration& entry = seen.entry;
   const auto wanted = record.wanted.find(entry.name);
   if (const Configuration* held = std::as_const(record).Holding(entry.range.base());
       held != nullptr && held->range == entry.range && held->name == entry.name) {
@@ -187,6 +205,7 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const IpConfiguration& entry, E
                  effects);
     return;
   }
+  if (!seen.is_now) return LookAgain(record, wanted->second, effects);
   const absl::Time asked = wanted == record.wanted.end() ? now : wanted->second.since;
   if (wanted == record.wanted.end() && !fleet.reservations.all().empty()) {
     fleet.reservations.OnDelivered(record.key.name, entry.range.family(),
@@ -212,7 +231,7 @@ void TakeUnknown(Fleet& fleet, NodeRecord& record, const std::vector<IpConfigura
     names.insert(entry.name);
     const auto known = record.configurations.find(entry.range.base());
     if (known == record.configurations.end() || known->second.range != entry.range) {
-      TakeGiven(fleet, record, entry, effects, now);
+      TakeGiven(fleet, record, {entry}, effects, now);
     }
   }
   // What was given and is gone again is to be given anew, if it was wanted at all.
@@ -229,14 +248,16 @@ void TakeUnknown(Fleet& fleet, NodeRecord& record, const std::vector<IpConfigura
   for (const std::string& name : gone) fleet.ledger.SetWanted(record, name, std::nullopt);
 }
 
-// Looks again at what could not be used.
+// Looks again at what could not be used, or has the cloud look where it may be by now.
 void Settle(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now) {
   std::vector<IpConfiguration> given;
   for (const auto& [name, wanted] : record.wanted) {
     if (wanted.given) given.push_back({name, *wanted.given});
   }
   if (given.empty()) fleet.unsettled.erase(record.key);
-  for (const IpConfiguration& entry : given) TakeGiven(fleet, record, entry, effects, now);
+  for (const IpConfiguration& entry : given) {
+    TakeGiven(fleet, record, {.entry = entry, .is_now = false}, effects, now);
+  }
 }
 
 }  // namespace
@@ -262,7 +283,7 @@ Effects OnNic(Fleet& fleet, const NodeKey& key, const std::vector<IpConfiguratio
         effects.changed.insert(key);
       }
       if (record.wanted.contains(configuration.name)) {
-        TakeGiven(fleet, record, *there->second, effects, now);
+        TakeGiven(fleet, record, {*there->second}, effects, now);
       }
     } else if (configuration.state == AddressState::kAttached) {
       MissFromNic(fleet, record, configuration, effects, now);

@@ -20,8 +20,9 @@ Effects OnNic(Fleet& fleet, const NodeKey& key, const std::vector<IpConfiguratio
 Effects OnListedNic(const Fleet& fleet, const NodeKey& key,
                     const std::vector<IpConfiguration>& on_nic);
 
-// Looks again at what nodes were given and could not use: it may have cooled by now. Some nodes at
-// a time, in turn.
+// Judges again what nodes were given and could not use: it may have cooled by now. Then their NICs
+// are looked at, since a picture of a NIC may be old, and show what has left it: what is seen there
+// twice, a cooldown apart, is there. Some nodes at a time, in turn.
 void SettleSome(Fleet& fleet, Effects& effects, absl::Time now);
 
 }  // namespace spoke::ipam

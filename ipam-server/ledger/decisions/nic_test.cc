@@ -139,9 +139,26 @@ TEST_F(FleetNic, WhatIsInCooldownIsUsedOnlyAfterwards) {
   EXPECT_EQ(CountsOf(kNode2).available, 0U);
   EXPECT_THAT(early.findings, IsEmpty()) << "only a matter of time";
   EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(29)).desired, IsEmpty());
-  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(31)).desired, ElementsAre(kNode2));
+  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(31)).attach, ElementsAre(kNode2));
+  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(32)).attach, IsEmpty()) << "asked once";
+  EXPECT_EQ(CountsOf(kNode2).available, 0U) << "the NIC is looked at again before";
+  EXPECT_THAT(Give(kNode2, {"10.1.0.4"}, kNow + absl::Seconds(33)).desired, ElementsAre(kNode2));
   EXPECT_EQ(CountsOf(kNode2).available, 1U);
   CheckInvariants(fleet_.ledger);
+}
+
+TEST_F(FleetNic, AnOldPictureOfTheNicBringsNothingBackThatHasLeftIt) {
+  Join(kNode1);
+  Give(kNode1, {"10.1.0.4"});
+  OnReclaimAnswer(fleet_, kNode1, {.agreed = {One("10.1.0.4")}}, kNow);
+  Give(kNode1, {});
+  Give(kNode1, {"10.1.0.4"}, kNow + absl::Seconds(10));  // As it was a while ago.
+  EXPECT_THAT(Expire(fleet_, kNow + absl::Seconds(31)).attach, ElementsAre(kNode1));
+  EXPECT_EQ(CountsOf(kNode1).available, 0U);
+  Give(kNode1, {}, kNow + absl::Seconds(32));
+  Expire(fleet_, kNow + absl::Seconds(33));
+  EXPECT_EQ(CountsOf(kNode1).available, 0U);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.4")), nullptr);
 }
 
 TEST_F(FleetNic, AnAddressOutsideThePoolsIsKeptOutOfUse) {
@@ -162,7 +179,8 @@ TEST_F(FleetNic, AQuarantinedAddressIsNotUsed) {
   EXPECT_THAT(Give(kNode1, {"10.1.0.4"}).findings, SizeIs(1));
   EXPECT_EQ(CountsOf(kNode1).available, 0U);
   ASSERT_TRUE(SetQuarantine(fleet_, A("10.1.0.4"), std::nullopt, kNow).ok());
-  Expire(fleet_, kNow);
+  EXPECT_THAT(Expire(fleet_, kNow).attach, ElementsAre(kNode1));
+  Give(kNode1, {"10.1.0.4"});
   EXPECT_EQ(CountsOf(kNode1).available, 1U);
 }
 

@@ -103,9 +103,39 @@ void Laws::CheckOnNic(const Machine& machine, const std::string& host_link,
   }
 }
 
-void Laws::OnServed(const Machine& machine, const std::string& host_link) {
+void Laws::OnServed(const Machine& machine, const std::string& host_link,
+                    std::string_view pod_namespace) {
   const auto link = links_.find({machine.index, host_link});
-  if (link != links_.end()) link->second.served = true;
+  if (link == links_.end()) return;
+  link->second.served = true;
+  CheckOwn(host_link, pod_namespace, link->second.addresses);
+}
+
+void Laws::CheckOwn(const std::string& host_link, std::string_view pod_namespace,
+                    const std::vector<ip::Address>& addresses) {
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    std::vector<const ipam::PoolSpec*> meant;
+    std::vector<const ipam::PoolSpec*> general;
+    for (const ipam::PoolSpec& pool : settings_.pools) {
+      if (pool.cidr.family() != family) continue;
+      if (pool.namespaces.empty()) general.push_back(&pool);
+      if (std::count(pool.namespaces.begin(), pool.namespaces.end(), pod_namespace) > 0) {
+        meant.push_back(&pool);
+      }
+    }
+    const auto& pools = meant.empty() ? general : meant;
+    const auto is_own = [&](const ip::Address& address) {
+      return std::any_of(pools.begin(), pools.end(),
+                         [&](const auto* pool) { return pool->cidr.Contains(address); });
+    };
+    const auto have = std::count_if(addresses.begin(), addresses.end(),
+                                    [&](const auto& a) { return a.family() == family; });
+    const auto own = std::count_if(addresses.begin(), addresses.end(), is_own);
+    const int due = pools.empty() ? 0 : 1;
+    if (have == due && own == due) continue;
+    Break(14, fmt::format("{} of namespace {} has {} addresses of {}, {} of its pools", host_link,
+                          pod_namespace, have, family == ip::Family::kV4 ? "IPv4" : "IPv6", own));
+  }
 }
 
 void Laws::OnEnding(const Machine& machine, const std::string& host_link) {

@@ -30,6 +30,8 @@
 //     And what others have written of a machine no server overwrites unread.
 // 13. Shared: what the kernels of all machines let pods have of a budget is never more than its
 //     capacity.
+// 14. Its own: a pod has one address of each family of which there are pools for its namespace, and
+//     each is of one of these.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +45,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "ipam-server/pools/address_pool.h"
 #include "tests/sim/cloud/fabric.h"
 #include "tests/sim/machine.h"
 #include "tests/sim/schedule.h"
@@ -55,6 +58,7 @@ struct LawSettings {
   absl::Duration cooldown = absl::Seconds(30);
   double breaker_share = 0.05;
   uint64_t breaker_floor = 8;
+  std::vector<ipam::PoolSpec> pools;
 };
 
 struct Violation {
@@ -82,8 +86,10 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void OnJournal(const Machine& machine, const netagent::Event& event) override;
   void OnJournalBegun(const Machine& machine) override;
   void OnRate(const Machine& machine, units::BitRate rate) override;
-  // The runtime has heard that the pod with this link has its addresses: it runs from now on.
-  void OnServed(const Machine& machine, const std::string& host_link);
+  // The runtime has heard that the pod of the namespace with this link has its addresses: it runs
+  // from now on.
+  void OnServed(const Machine& machine, const std::string& host_link,
+                std::string_view pod_namespace);
   // It is to go: its link may be taken down from now on.
   void OnEnding(const Machine& machine, const std::string& host_link);
   // It has heard that the DEL of the pod with this link is done, while the ADD may still wait.
@@ -124,6 +130,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   };
 
   void CheckOnNic(const Machine& machine, const std::string& host_link, const ip::Address& address);
+  void CheckOwn(const std::string& host_link, std::string_view pod_namespace,
+                const std::vector<ip::Address>& addresses);
   void CheckUnused(const Machine& machine, const ip::Address& address);
   void OnDetached(const std::string& vm, const ip::Prefix& range);
   bool WasUsedOfLate(const ip::Address& address) const;

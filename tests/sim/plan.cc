@@ -54,13 +54,14 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kQuarantine, "quarantine"},
     {Act::kLift, "lift"},
     {Act::kApplyPolicy, "apply-policy"},
+    {Act::kResizePool, "resize-pool"},
 };
 
 constexpr bool NamesAreInOrder() {
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (static_cast<size_t>(kNames[i].first) != i) return false;
   }
-  return kNames[std::size(kNames) - 1].first == Act::kApplyPolicy;
+  return kNames[std::size(kNames) - 1].first == Act::kResizePool;
 }
 static_assert(NamesAreInOrder());
 
@@ -179,6 +180,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"reimage", {Act::kReimage, 1}},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
       {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
+      {"pools", {Act::kResizePool, 1, 4}, 0.3, 12},
   };
   for (const Apart& apart : all) {
     Random random = RandomFor(seed, apart.name);
@@ -248,6 +250,7 @@ Target TargetOf(Act act) {
     case Act::kQuarantine:
     case Act::kLift:
     case Act::kApplyPolicy:
+    case Act::kResizePool:
       return Target::kOperator;
   }
   return Target::kOperator;

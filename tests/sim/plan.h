@@ -51,6 +51,7 @@ enum class Act : uint8_t {
   kQuarantine,   // Of an address that the node has: one in use, if there is any.
   kLift,         // Of all quarantines.
   kApplyPolicy,  // `amount` policy objects, in place of those that there are; some others go.
+  kResizePool,   // One of two more pools is made, becomes larger or smaller, or goes; not on Azure.
 };
 
 // For what a share of calls suffers `amount` is the share in percent; 0: some.

@@ -15,6 +15,19 @@ constexpr absl::Duration kPluginPatience = absl::Seconds(60);
 constexpr absl::Duration kLateDel = absl::Minutes(3);
 constexpr const char* kNetwork = "spoke";
 
+std::string NamespaceOf(const std::string& container) {
+  return base::Fnv1a(container) % 3 == 0 ? std::string(kTeam) : "default";
+}
+
+std::string TextOf(const std::vector<cni::PodAddress>& addresses) {
+  std::string text;
+  for (const cni::PodAddress& address : addresses) {
+    if (!text.empty()) text += ' ';
+    text += address.address;
+  }
+  return text;
+}
+
 }  // namespace
 
 void Runtime::After(absl::Duration wait, const std::function<void()>& act) {
@@ -30,8 +43,7 @@ cni::Request Runtime::RequestOf(cni::Verb verb, const std::string& container) co
   request.ifname = "eth0";
   request.network_name = kNetwork;
   request.pod.name = container;
-  const bool of_team = base::Fnv1a(container) % 3 == 0;
-  request.pod.pod_namespace = of_team ? std::string(kTeam) : "default";
+  request.pod.pod_namespace = NamespaceOf(container);
   request.plugin_version = base::kVersion;
   return request;
 }
@@ -108,10 +120,12 @@ void Runtime::OnAdded(uint64_t id, const cni::Response& response) {
       sandbox.phase = Phase::kRunning;
       sandbox.netns = os::UniqueFd();
       sandbox.host_link = response.attachment.host_link;
-      edges_.laws.OnServed(edges_.machine, response.attachment.host_link);
+      edges_.laws.OnServed(edges_.machine, response.attachment.host_link,
+                           NamespaceOf(sandbox.container));
       edges_.trace.Say("{} pod {} has {}", edges_.machine.name, sandbox.container,
-                       response.attachment.addresses.front().address);
+                       TextOf(response.attachment.addresses));
       edges_.trace.Count("pod started");
+      if (response.attachment.addresses.size() > 1) edges_.trace.Count("pod of two families");
       if (!sandbox.wanted) Remove(sandbox, id);
       return;
     case cni::Response::Outcome::kNone:  // The next agent is asked, as the same ADD.

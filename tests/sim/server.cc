@@ -93,6 +93,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
           .on_node_gone = [budgets = &server->budgets_](const ipam::NodeKey& node) {
             budgets->OnNodeGone(node);
           }});
+  server->loop_->Begin();
   return server;
 }
 

@@ -23,8 +23,27 @@ std::string NewDirectory() {
 
 }  // namespace
 
+std::vector<ipam::PoolSpec> PoolsOf(const WorldSettings& settings) {
+  std::vector<ipam::PoolSpec> pools;
+  pools.push_back({.name = "default",
+                   .cidr = ip::Prefix::Parse(settings.pool).value(),
+                   .block_length = settings.block_length});
+  if (settings.ipv6 && !settings.azure) {
+    pools.push_back({.name = "six", .cidr = ip::Prefix::Parse("fd00:a::/118").value()});
+  }
+  if (settings.team_pool && !settings.azure) {
+    pools.push_back({.name = "team",
+                     .cidr = ip::Prefix::Parse("10.2.0.0/24").value(),
+                     .block_length = settings.block_length,
+                     .namespaces = {std::string(kTeam)}});
+  }
+  return pools;
+}
+
 LawSettings LawSettingsOf(const WorldSettings& settings) {
-  LawSettings laws;
+  LawSettings laws{.pools = PoolsOf(settings)};
+  // Operators make pools, too.
+  laws.pools.push_back({.name = "more", .cidr = ip::Prefix::Parse(kMorePoolsCidr).value()});
   // A few blocks of 16.
   if (settings.block_length != 0) laws.breaker_floor = 48;
   return laws;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/sim/agent.h"
@@ -36,6 +37,12 @@ struct WorldSettings {
   double drift = 0.0003;     // How much a machine's clock may gain or lose, at most.
   bool keep_trace = false;
 };
+
+// Returns the pools of the servers' configuration. Operators make up to kMorePools others within
+// kMorePoolsCidr.
+std::vector<ipam::PoolSpec> PoolsOf(const WorldSettings& settings);
+inline constexpr uint64_t kMorePools = 2;
+inline constexpr std::string_view kMorePoolsCidr = "10.3.0.0/16";
 
 LawSettings LawSettingsOf(const WorldSettings& settings);
 
@@ -80,6 +87,7 @@ class World final : public StreamEnds {
   struct Node {
     Machine machine;
     std::unique_ptr<Agent> agent;  // nullptr: it does not run.
+    uint64_t agents = 0;           // How many processes of it there have been.
     std::unique_ptr<Runtime> runtime;
     std::unique_ptr<Alarm> alarm;  // Goes off when its agent is due.
     std::unique_ptr<Random> random;
@@ -137,6 +145,9 @@ class World final : public StreamEnds {
   void ForgetFormer(const Node& node);
   void QuarantineOneOf(const std::string& node, int64_t which);
   void ApplyPolicy(const PlannedEvent& event);
+  void ResizePool(const PlannedEvent& event);
+  void ChangeObjects(const std::string& file, const std::vector<ipam::ObjectKey>& gone,
+                     const std::string& what);
   void Restore(bool on_other_machines);
   void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost);
   void For(absl::Duration lasts, double& share, double value);

@@ -123,6 +123,7 @@ void World::StartAgent(Node& node) {
   if (node.agent || !node.machine.exists) return;
   std::vector<std::string> servers;
   for (const auto& host : hosts_) servers.push_back(fmt::format("server-{}", host->index));
+  ++node.agents;
   node.agent = std::make_unique<Agent>(
       Agent::Settings{.servers = std::move(servers)},
       Agent::Edges{.machine = node.machine,
@@ -168,12 +169,12 @@ void World::BuryAgent(Node& node) {
 
 void World::Dial(Node& node, size_t server) {
   const size_t index = node.machine.index;
-  const Agent* const caller = node.agent.get();
+  const uint64_t caller = node.agents;
   const absl::Time blocked = network_.BlockedUntil(index, server);
   const bool answers = blocked <= schedule_.now();
   const absl::Duration wait = answers ? 2 * network_.Delay() : absl::Seconds(5);
   schedule_.After(wait, [this, &node, server, answers, caller] {
-    if (!node.agent || node.agent.get() != caller) return;
+    if (!node.agent || node.agents != caller) return;
     const Host& host = *hosts_[server];
     absl::Status outcome;
     if (!answers) {

@@ -185,6 +185,8 @@ void World::DoAsOperator(const PlannedEvent& event) {
     ForgetFormer(TargetNode(event));
   } else if (event.act == Act::kApplyPolicy) {
     ApplyPolicy(event);
+  } else if (event.act == Act::kResizePool) {
+    ResizePool(event);
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
     trace_.Count("backup");
@@ -222,11 +224,7 @@ std::string TextOf(const ipam::ObjectSet& objects) {
   return text;
 }
 
-// As `spokectl apply` does it: planned with what is in force, put into force if that still is. With
-// many objects the store needs several transactions.
 void World::ApplyPolicy(const PlannedEvent& event) {
-  Host* const leader = Leader();
-  if (leader == nullptr) return;
   std::string file;
   const int64_t count = std::max<int64_t>(1, event.amount);
   for (int64_t i = 0; i < count; ++i) {
@@ -239,6 +237,33 @@ void World::ApplyPolicy(const PlannedEvent& event) {
   for (int64_t i = count; i < count + 40; ++i) {
     gone.push_back({"DestinationGroup", fmt::format("g-{}", i)});
   }
+  ChangeObjects(file, gone, "policy applied");
+}
+
+// A pool that nodes have addresses of neither goes nor leaves any of these out: that is refused.
+void World::ResizePool(const PlannedEvent& event) {
+  if (settings_.azure) return;  // There pools have to cover the whole subnet.
+  const uint64_t which = event.target % kMorePools;
+  const std::string name = fmt::format("more-{}", which);
+  if (event.amount == 1) return ChangeObjects("", {{"Pool", name}}, "pool deleted");
+  const ip::Address first = ip::Prefix::Parse(kMorePoolsCidr).value().base();
+  const ip::Prefix cidr =
+      ip::Prefix::Of(ip::Advance(first, which << 9U), 27 - static_cast<int>(event.amount)).value();
+  std::string spec = fmt::format("cidr: {}", cidr.ToString());
+  if (settings_.block_length != 0)
+    spec += fmt::format(", blockPrefixLength: {}", settings_.block_length);
+  ChangeObjects(fmt::format("apiVersion: spoke/v1\nkind: Pool\nmetadata: {{name: {}}}\n"
+                            "spec: {{{}}}\n",
+                            name, spec),
+                {}, "pool resized");
+}
+
+// As `spokectl apply` and `spokectl delete` do it: planned with what is in force, put into force if
+// that still is. With many objects the store needs several transactions.
+void World::ChangeObjects(const std::string& file, const std::vector<ipam::ObjectKey>& gone,
+                          const std::string& what) {
+  Host* const leader = Leader();
+  if (leader == nullptr) return;
   struct InForce {
     ipam::ObjectSet set;
     ipam::PolicyWorld world;
@@ -248,14 +273,20 @@ void World::ApplyPolicy(const PlannedEvent& event) {
   leader->server->Look([found](const ipam::FleetView& view) {
     found->emplace(InForce{.set = view.state.objects, .world = {}});
     (*found)->world.configured = view.state.configured;
+    (*found)->world.used = ipam::PoolUses(view.fleet);
   });
   if (!*found) return;
   const auto& [set, world] = **found;
   laws_.CheckPolicy(set.version(), TextOf(set));
-  auto plan = ipam::PlanApply(
-      set, ipam::ParsePolicyFiles(std::vector<ipam::PolicyFileText>{{"policy.yaml", file}}), world,
-      leader->server->clock().Now(), gone);
-  CHECK(plan.ok(), "the objects can be applied");
+  const absl::Time now = leader->server->clock().Now();
+  const std::vector<ipam::PolicyFileText> files{{"policy.yaml", file}};
+  auto plan = file.empty() ? ipam::PlanDelete(set, gone, world, now)
+                           : ipam::PlanApply(set, ipam::ParsePolicyFiles(files), world, now, gone);
+  if (!plan.ok()) {
+    trace_.Say("operator changes objects: {}", base::MessageOf(plan.status()));
+    return trace_.Count("objects refused");
+  }
+  if (plan->next.version() == set.version()) return;
   const uint64_t version = plan->next.version();
   laws_.OnPolicyAsked(version, TextOf(plan->next));
   const auto change =
@@ -266,10 +297,10 @@ void World::ApplyPolicy(const PlannedEvent& event) {
         if (!in_force) return absl::AbortedError("others have changed it");
         return ipam::Effects();
       },
-      [this, version](const absl::Status& done) {
-        trace_.Say("operator applies policy {}: {}", version, base::MessageOf(done));
+      [this, version, what](const absl::Status& done) {
+        trace_.Say("{}, version {}: {}", what, version, base::MessageOf(done));
         if (!done.ok()) return;
-        trace_.Count("policy applied");
+        trace_.Count(what);
         laws_.OnPolicyInForce(version);
       });
   Tend(*leader);

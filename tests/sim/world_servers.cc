@@ -18,18 +18,7 @@ constexpr absl::Duration kRenewal = absl::Seconds(1);
 
 ipam::ServerSettings World::ServerSettingsOf() const {
   ipam::ServerSettings settings;
-  settings.pools.push_back({.name = "default",
-                            .cidr = ip::Prefix::Parse(settings_.pool).value(),
-                            .block_length = settings_.block_length});
-  if (settings_.ipv6 && !settings_.azure) {
-    settings.pools.push_back({.name = "six", .cidr = ip::Prefix::Parse("fd00:a::/118").value()});
-  }
-  if (settings_.team_pool && !settings_.azure) {
-    settings.pools.push_back({.name = "team",
-                              .cidr = ip::Prefix::Parse("10.2.0.0/24").value(),
-                              .block_length = settings_.block_length,
-                              .namespaces = {std::string(kTeam)}});
-  }
+  settings.pools = PoolsOf(settings_);
   settings.fleet.target = {.min = 4, .batch = 4, .spare = 0.5, .max = 60};
   settings.fleet.release = {.idle_time = absl::Minutes(2),
                             .jitter_spread = absl::Minutes(1),

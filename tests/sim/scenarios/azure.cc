@@ -85,15 +85,26 @@ void AddAzureAnswers(std::vector<Scenario>& all) {
                     .Until(absl::Minutes(9))
                     .Promises("cloud answer lost", 3)
                     .Build());
+  // The store that is restored does not know what has come and gone since.
+  Builder old("old-pictures-after-a-restore", "seed 726: what had left the NIC came back", 8);
+  old.Azure().At(20, Act::kBackup).OnAll(30, Act::kStartPods, 8).OnAll(60, Act::kStopPods, 8);
+  old.At(100, Act::kStaleListings, 0, 0, 400).At(221, Act::kRestore);
+  for (const uint64_t node : {0U, 2U, 4U, 6U}) {
+    old.At(205, Act::kDrain, node).At(220, Act::kUndrain, node);
+  }
+  old.OnAll(229, Act::kStartPods, 12);
+  all.push_back(old.Until(absl::Minutes(9)).Promises("restore", 1).Build());
   // The operator lifts what was put away before the boot by a server that is no more.
   Builder lifted("lifted-after-a-boot-by-another-server", "seed 68: the clock of another server",
                  3);
   lifted.Servers(3).OnAll(10, Act::kStartPods, 5).Until(absl::Minutes(10));
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 9; ++i) {
     const double second = 60 + 60 * i;
     lifted.At(second, Act::kQuarantine, 0, 0).At(second + 10, Act::kReboot, 0);
     lifted.At(second + 15.5, Act::kKillServer, 0, 1).At(second + 32, Act::kLift);
+    lifted.At(second + 31, Act::kStartPods, 0, 14).At(second + 50, Act::kStopPods, 0, 14);
   }
+  lifted.Settling(absl::Minutes(10));
   all.push_back(lifted.Promises("lift", 5).Promises("machine booted", 8).Build());
 }
 

@@ -42,6 +42,14 @@ class Builder {
     scenario_.run.world.block_length = 28;
     return *this;
   }
+  Builder& TwoFamilies() {
+    scenario_.run.world.ipv6 = true;
+    return *this;
+  }
+  Builder& TeamPool() {
+    scenario_.run.world.team_pool = true;
+    return *this;
+  }
   Builder& Budget() {
     scenario_.run.world.budget = true;
     return *this;
@@ -101,9 +109,11 @@ class Builder {
   Scenario scenario_;
 };
 
-// Those on Azure (azure.cc), with blocks (blocks.cc), and with a budget (budget.cc).
+// Those on Azure (azure.cc), with blocks (blocks.cc), with a budget (budget.cc), and with several
+// pools (pools.cc).
 void AddAzure(std::vector<Scenario>& all);
 void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);
+void AddPools(std::vector<Scenario>& all);
 
 }  // namespace spoke::sim

@@ -43,6 +43,7 @@ void AddPods(std::vector<Scenario>& all) {
                     .OnAll(10, Act::kStartPods, 6)
                     .At(11, Act::kLoseDels, 0, 0, 480)
                     .Each({12, 2.5, 480}, Act::kKillAgent, 3)
+                    .Each({13.2, 3.7, 480}, Act::kKillAgent, 6)
                     .Each({13, 3, 480}, Act::kRestartPods, 4)
                     .Until(absl::Minutes(12))
                     .Promises("agent died", 20)
@@ -547,6 +548,7 @@ std::vector<Scenario> AllScenarios() {
   AddAzure(all);
   AddBlocks(all);
   AddBudgets(all);
+  AddPools(all);
   return all;
 }
 

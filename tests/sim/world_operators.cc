@@ -250,8 +250,9 @@ void World::ResizePool(const PlannedEvent& event) {
   const ip::Prefix cidr =
       ip::Prefix::Of(ip::Advance(first, which << 9U), 27 - static_cast<int>(event.amount)).value();
   std::string spec = fmt::format("cidr: {}", cidr.ToString());
-  if (settings_.block_length != 0)
+  if (settings_.block_length != 0) {
     spec += fmt::format(", blockPrefixLength: {}", settings_.block_length);
+  }
   ChangeObjects(fmt::format("apiVersion: spoke/v1\nkind: Pool\nmetadata: {{name: {}}}\n"
                             "spec: {{{}}}\n",
                             name, spec),

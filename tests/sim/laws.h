@@ -3,8 +3,7 @@
 // disks, never at what a program believes.
 //
 //  1. One holder: no two pods in the fleet use one address.
-//  2. On the wire: an address that a pod gets is on the NIC of its machine, unless somebody else
-//  has
+//  2. On the wire: an address that a pod gets is on the NIC of its machine, unless others have
 //     taken it off.
 //  3. Not from under a pod: nothing is taken off a NIC while a pod there uses it, and no link is
 //     taken down that the runtime has not asked for.

@@ -294,9 +294,11 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
   bool in_force = false;
   const absl::Status status =
       Do(context, summary, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        ASSIGN_OR_RETURN(in_force, change.PutIntoForce(state, raw));
-        if (in_force) summary.what = std::move(changed);
-        return Effects();
+        ASSIGN_OR_RETURN(auto effects, change.PutIntoForce(state, raw));
+        if (!effects) return Effects();
+        in_force = true;
+        summary.what = std::move(changed);
+        return *std::move(effects);
       });
   if (!status.ok()) return status;
   return in_force;

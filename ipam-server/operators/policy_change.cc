@@ -17,15 +17,16 @@ PolicyChange::PolicyChange(const ServerSettings& settings, const ApplyPlan& plan
   for (PolicyWrite& former : EncodeFormer(plan, from)) writes_.push_back(std::move(former));
 }
 
-absl::StatusOr<bool> PolicyChange::PutIntoForce(ServerState& state, RawRecords& raw) {
-  if (state.objects.version() != from_) return false;
-  RETURN_IF_ERROR(SetPools(state.fleet, pools_));
+absl::StatusOr<std::optional<Effects>> PolicyChange::PutIntoForce(ServerState& state,
+                                                                  RawRecords& raw) {
+  if (state.objects.version() != from_) return std::nullopt;
+  ASSIGN_OR_RETURN(Effects effects, SetPools(state.fleet, pools_));
   state.objects = std::move(next_);
   state.bundles.Advance(std::move(compiled_));
   for (PolicyWrite& write : writes_) {
     raw.insert_or_assign(std::move(write.key), std::move(write.value));
   }
-  return true;
+  return effects;
 }
 
 }  // namespace spoke::ipam

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ipam-server/ledger/effects.h"
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/loop/server_state.h"
 #include "ipam-server/policy/object_codec.h"
@@ -21,9 +23,9 @@ class PolicyChange {
   // of the version `from`.
   PolicyChange(const ServerSettings& settings, const ApplyPlan& plan, uint64_t from);
 
-  // On the loop, once. Returns false, and changes nothing, when the objects are no longer of that
+  // On the loop, once. Returns nullopt, and changes nothing, when the objects are no longer of that
   // version. Errors: as SetPools(); then nothing is changed either.
-  absl::StatusOr<bool> PutIntoForce(ServerState& state, RawRecords& raw);
+  absl::StatusOr<std::optional<Effects>> PutIntoForce(ServerState& state, RawRecords& raw);
 
  private:
   uint64_t from_;

@@ -304,9 +304,10 @@ class Assignments {
   // none is available.
   const ip::Address* NextAvailable(ip::Family family, const std::set<std::string>& pools) const;
   bool IsAssignable(const ip::Address& address, const Held& held) const;
+  // Errors: kResourceExhausted (no address is attached to the node).
+  absl::Status CheckAny() const;
   // Checks whether `requested` can be assigned now to a pod that gets its addresses from `pools`.
   // Errors: those of PlanAssignment().
-  absl::Status CheckAny() const;  // kResourceExhausted: the node has no address at all.
   absl::Status CheckOptions(const ip::Address& requested, const std::set<std::string>& pools) const;
   uint32_t FreeOrdinal(const std::string& container_id) const;
   using HeldIterator = std::map<ip::Address, Held>::iterator;

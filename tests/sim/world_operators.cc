@@ -294,9 +294,9 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
       std::make_shared<ipam::PolicyChange>(ServerSettingsOf(), *plan, set.version());
   leader->server->Change(
       [change](ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
-        ASSIGN_OR_RETURN(const bool in_force, change->PutIntoForce(state, raw));
-        if (!in_force) return absl::AbortedError("others have changed it");
-        return ipam::Effects();
+        ASSIGN_OR_RETURN(auto effects, change->PutIntoForce(state, raw));
+        if (!effects) return absl::AbortedError("others have changed it");
+        return *std::move(effects);
       },
       [this, version, what](const absl::Status& done) {
         trace_.Say("{}, version {}: {}", what, version, base::MessageOf(done));

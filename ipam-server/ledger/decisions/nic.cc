@@ -125,10 +125,11 @@ std::string WhyUnusable(const Fleet& fleet, const NodeRecord& record, const ip::
 std::string WhyMisfit(const Fleet& fleet, const NodeRecord& record, const ip::Prefix& range) {
   const PoolEntry* const entry = fleet.ledger.pools().Covering(range.base());
   if (entry == nullptr || entry->pool.unit_size() == range.size()) return "";
-  // Another machine has the name of one that is retired, which may go on all the same.
-  const bool may_be_used =
-      record.mode == NodeMode::kRetired || fleet.hold.active || IsClaimed(fleet, record.key, range);
-  if (may_be_used) return "";
+  // Nothing is taken off a node that is frozen. Another machine has the name of one that is
+  // retired, which may go on all the same.
+  const bool stays = record.mode == NodeMode::kFrozen || record.mode == NodeMode::kRetired ||
+                     fleet.hold.active || IsClaimed(fleet, record.key, range);
+  if (stays) return "";
   return fmt::format("does not fit pool {}, which is used in units of {} addresses, and goes",
                      entry->pool.spec().name, entry->pool.unit_size());
 }

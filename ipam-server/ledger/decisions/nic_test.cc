@@ -505,6 +505,10 @@ TEST_F(FleetBlocks, WhatAPodMayUseStaysThoughItIsNoBlock) {
   Give({{"spoke-9", One("10.1.0.77")}});
   EXPECT_FALSE(given_back()) << "its agent says so";
   fleet_.refused_claims.clear();
+  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kFrozen, kNow).ok());
+  Give({{"spoke-9", One("10.1.0.77")}});
+  EXPECT_FALSE(given_back()) << "nothing is taken off a node that is frozen";
+  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kActive, kNow).ok());
   Give({{"spoke-9", One("10.1.0.77")}});
   EXPECT_TRUE(given_back());
 }

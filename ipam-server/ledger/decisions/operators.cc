@@ -163,13 +163,15 @@ absl::StatusOr<Effects> ForceRelease(const Fleet& fleet, const ip::Address& addr
   return effects;
 }
 
-absl::Status SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs) {
+absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs) {
   const PoolSet& pools = fleet.ledger.pools();
   const bool same = std::equal(
       specs.begin(), specs.end(), pools.begin(), pools.end(),
       [](const PoolSpec& spec, const PoolEntry& entry) { return spec == entry.pool.spec(); });
-  if (same) return absl::OkStatus();
+  Effects effects;
+  if (same) return effects;
   RETURN_IF_ERROR(fleet.ledger.SetPools(specs));
+  for (const auto& [key, record] : fleet.ledger.nodes()) effects.desired.insert(key);
   // Whoever has all that was promised to it draws from no pool, until more is.
   std::vector<std::string> owed;
   for (const auto& [name, reservation] : fleet.reservations.all()) {
@@ -180,7 +182,7 @@ absl::Status SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs) {
     }
   }
   fleet.reservations.OnPoolsChanged(CapacityOf(fleet, owed, Holdings::kLeftOut));
-  return absl::OkStatus();
+  return effects;
 }
 
 Effects LiftFreeze(Fleet& fleet, absl::Time now) {

@@ -56,9 +56,10 @@ absl::StatusOr<Effects> Release(const Fleet& fleet, const ip::Address& address,
 absl::StatusOr<Effects> ForceRelease(const Fleet& fleet, const ip::Address& address,
                                      const std::string& node, const std::string& reason);
 
-// Replaces the pools, and says anew where promised addresses are to come from. Errors: as
-// Ledger::SetPools().
-absl::Status SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs);
+// Replaces the pools, and says anew where promised addresses are to come from. All agents are told,
+// if anything has changed: a pod waits for an address of each family that its node has pools of,
+// and would wait for one of a pool that has gone. Errors: as Ledger::SetPools().
+absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs);
 
 // Lifts the breaker's freeze, if there is one.
 Effects LiftFreeze(Fleet& fleet, absl::Time now);

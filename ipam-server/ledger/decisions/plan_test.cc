@@ -89,11 +89,13 @@ TEST(FleetPools, AnExhaustedPoolIsNamedWithItsCounts) {
 
 TEST(FleetPools, ReplacingPoolsKeepsWhatIsHeldOrChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  const absl::Status shrunk = SetPools(fleet, {Pool("default", "10.1.0.128/25")});
+  const absl::Status shrunk = SetPools(fleet, {Pool("default", "10.1.0.128/25")}).status();
   EXPECT_EQ(shrunk.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(SetPools(fleet, {}).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(SetPools(fleet, {}).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(fleet.ledger.pools()[0].pool.spec().cidr, Block("10.1.0.0/24"));
-  ASSERT_TRUE(SetPools(fleet, {Pool("default", "10.1.0.0/23"), Pool("six", "fd00::/64")}).ok());
+  const auto grown = SetPools(fleet, {Pool("default", "10.1.0.0/23"), Pool("six", "fd00::/64")});
+  ASSERT_TRUE(grown.ok()) << grown.status();
+  EXPECT_EQ(grown->desired, std::set{kNode1}) << "pods wait for what there is no more, else";
   CheckInvariants(fleet.ledger);
   EXPECT_EQ(PoolNamed(fleet, "default")->pool.held(), 4U);
   EXPECT_FALSE(PlanNode(fleet, kNode1, kNow).changed.empty());  // IPv6 has come.
@@ -354,7 +356,9 @@ TEST(FleetReservations, WhatIsPromisedToNodesStillToComeIsNotGivenToOthers) {
 TEST(FleetPools, SettingTheSamePoolsTouchesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const PoolEntry* before = &fleet.ledger.pools()[0];
-  ASSERT_TRUE(SetPools(fleet, {Pool("default", "10.1.0.0/24")}).ok());
+  const auto same = SetPools(fleet, {Pool("default", "10.1.0.0/24")});
+  ASSERT_TRUE(same.ok()) << same.status();
+  EXPECT_TRUE(same->desired.empty());
   EXPECT_EQ(&fleet.ledger.pools()[0], before);
 }
 
@@ -366,7 +370,7 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatIsInCooldownOrQuarantine) {
   OnNic(fleet, kNode1, {}, kNow);
   ASSERT_EQ(PoolNamed(fleet, "default")->pool.cooldown(), 4U);
   const absl::Status cut =
-      SetPools(fleet, {Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")});
+      SetPools(fleet, {Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")}).status();
   EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(cut.message().find("10.1.0.200/32 is in cooldown or in quarantine"),
             absl::string_view::npos)

@@ -18,7 +18,7 @@ RunSettings SettingsOfSeed(uint64_t seed, int nodes, double events) {
   settings.world.azure =
       settings.world.nodes <= kMostOnAzure && RandomFor(seed, "cloud").Chance(0.3);
   if (RandomFor(seed, "blocks").Chance(0.25)) settings.world.block_length = 28;
-  settings.world.ipv6 = !settings.world.azure && RandomFor(seed, "ipv6").Chance(0.25);
+  settings.world.ipv6 = RandomFor(seed, "ipv6").Chance(0.25);
   settings.world.team_pool = !settings.world.azure && RandomFor(seed, "team").Chance(0.25);
   settings.world.servers = random.Chance(0.5) ? 1 : 3;
   PlanSettings plan{

@@ -105,9 +105,9 @@ void World::CheckPolicies(const ipam::FleetView& view) {
 
 // A block goes as a whole, and stays as long as a pod uses any address of it.
 bool World::IsCutOff(const std::string& vm, const ip::Address& address) const {
-  const ip::Prefix range = settings_.block_length == 0
-                               ? ip::Prefix::Host(address)
-                               : ip::Prefix::Of(address, settings_.block_length).value();
+  const bool in_block = settings_.block_length != 0 && address.is_v4();
+  const ip::Prefix range = in_block ? ip::Prefix::Of(address, settings_.block_length).value()
+                                    : ip::Prefix::Host(address);
   for (uint64_t i = 0; i < range.size(); ++i) {
     if (laws_.IsCutOff(vm, ip::Advance(range.base(), i))) return true;
   }

@@ -12,6 +12,10 @@
 namespace spoke::sim {
 namespace {
 
+// Azure's subnets of IPv6 have this size, and no other.
+constexpr std::string_view kAzureIpv6Subnet = "fd00:a::/64";
+constexpr std::string_view kIpv6Pool = "fd00:a::/118";
+
 // A directory that no other world has; its name is nowhere in the trace.
 std::string NewDirectory() {
   static std::atomic<int> last = 0;
@@ -28,8 +32,9 @@ std::vector<ipam::PoolSpec> PoolsOf(const WorldSettings& settings) {
   pools.push_back({.name = "default",
                    .cidr = ip::Prefix::Parse(settings.pool).value(),
                    .block_length = settings.block_length});
-  if (settings.ipv6 && !settings.azure) {
-    pools.push_back({.name = "six", .cidr = ip::Prefix::Parse("fd00:a::/118").value()});
+  if (settings.ipv6) {
+    const std::string_view cidr = settings.azure ? kAzureIpv6Subnet : kIpv6Pool;
+    pools.push_back({.name = "six", .cidr = ip::Prefix::Parse(cidr).value()});
   }
   if (settings.team_pool && !settings.azure) {
     pools.push_back({.name = "team",
@@ -38,6 +43,12 @@ std::vector<ipam::PoolSpec> PoolsOf(const WorldSettings& settings) {
                      .namespaces = {std::string(kTeam)}});
   }
   return pools;
+}
+
+std::vector<ip::Prefix> SubnetsOf(const WorldSettings& settings) {
+  std::vector<ip::Prefix> subnets;
+  for (const ipam::PoolSpec& pool : PoolsOf(settings)) subnets.push_back(pool.cidr);
+  return subnets;
 }
 
 LawSettings LawSettingsOf(const WorldSettings& settings) {
@@ -65,8 +76,7 @@ World::World(const WorldSettings& settings)
                                   const auto& lost) { OnChangedByOthers(vm, lost); },
       .overwritten = [this] { laws_.Break(12, "a server has overwritten others unread"); }};
   if (settings_.azure) {
-    const ip::Prefix subnet = ip::Prefix::Parse(settings_.pool).value();
-    provider_ = std::make_unique<AzureProvider>(std::move(edges), subnet,
+    provider_ = std::make_unique<AzureProvider>(std::move(edges), SubnetsOf(settings_),
                                                 settings_.block_length != 0, settings_.seed);
   } else {
     provider_ = std::make_unique<PlainProvider>(std::move(edges));

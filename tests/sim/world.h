@@ -30,7 +30,7 @@ struct WorldSettings {
   int servers = 1;
   std::string pool = "10.1.0.0/22";
   uint8_t block_length = 0;  // The prefix length of the blocks that nodes get; 0: single addresses.
-  bool ipv6 = false;         // Whether pods get an address of IPv6, too; not on Azure.
+  bool ipv6 = false;         // Whether pods get an address of IPv6, too.
   bool team_pool = false;    // Whether some pods have a pool of their own; not on Azure.
   bool azure = false;        // Whether the cloud is Azure, which chooses the addresses.
   bool budget = false;       // Whether pods use a budget that all machines share.
@@ -41,6 +41,8 @@ struct WorldSettings {
 // Returns the pools of the servers' configuration. Operators make up to kMorePools others within
 // kMorePoolsCidr.
 std::vector<ipam::PoolSpec> PoolsOf(const WorldSettings& settings);
+// Returns the subnets of NICs on Azure, where a pool covers each.
+std::vector<ip::Prefix> SubnetsOf(const WorldSettings& settings);
 inline constexpr uint64_t kMorePools = 2;
 inline constexpr std::string_view kMorePoolsCidr = "10.3.0.0/16";
 

@@ -68,7 +68,7 @@ void World::Replace(Node& node) {
   machine.vm_id = vm.id;
   machine.mac = vm.mac;
   machine.instance = vm.instance;
-  if (settings_.azure) machine.subnets = {ip::Prefix::Parse(settings_.pool).value()};
+  if (settings_.azure) machine.subnets = SubnetsOf(settings_);
   machine.token.clear();
   Boot(node);
 }

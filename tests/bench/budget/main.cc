@@ -24,6 +24,7 @@ struct Options {
   uint32_t runs = 1;
   uint32_t rounds = 101;
   bool quiet_agents = false;
+  uint32_t delay_ms = 500;
 };
 
 double CpuSeconds() {
@@ -118,6 +119,7 @@ Json Run(Options options) {
               {"runs", Json::array()}};
   options.scenario.cpu_clock = &CpuSeconds;
   options.scenario.progress = &ShowShift;
+  options.scenario.world.most_delay = absl::Milliseconds(options.delay_ms);
   if (options.quiet_agents) options.scenario.world.habits = {false, false, false, absl::Seconds(3)};
   for (uint32_t run = 0; run < options.runs; ++run) {
     fmt::print(stderr, "spoke-bench-budget: seed {}\n", options.scenario.world.seed);
@@ -153,6 +155,9 @@ int RunMain(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--loss", world.loss, "Part of the messages that are lost")
       ->check(CLI::Range(0.0, 0.5))
+      ->capture_default_str();
+  app.add_option("--delay-ms", options.delay_ms, "The most that a message takes; the least is 20")
+      ->check(CLI::Range(20, 10'000))
       ->capture_default_str();
   app.add_option("--runs", options.runs, "Simulations")->capture_default_str();
   app.add_option("--rounds", options.rounds, "Allocations that are timed")

@@ -9,7 +9,6 @@ namespace spoke::budget_sim {
 namespace {
 
 constexpr double kLeastDelay = 0.02;
-constexpr double kMostDelay = 0.5;
 constexpr uint64_t kCapacityAnAgent = 20'000'000;
 // The least time between two reports.
 constexpr absl::Duration kEarliest = absl::Milliseconds(500);
@@ -63,6 +62,10 @@ World::World(const WorldOptions& options, std::function<double()> cpu_clock)
 
 NodePolicy World::PolicyOf() const {
   return {.floor = FloorOfNode(spec_).count(), .hold = spec_.hold, .half_life = spec_.half_life};
+}
+
+absl::Duration World::Delay() {
+  return Between(kLeastDelay, absl::ToDoubleSeconds(options_.most_delay));
 }
 
 void World::Add(absl::Duration at, size_t agent, uint64_t stream, What what) {
@@ -151,7 +154,7 @@ void World::OnConnect(size_t i) {
 // Whichever comes last replaces what was before, even if the node began it earlier.
 void World::OnHello(size_t i, uint64_t stream) {
   Link& link = links_[i];
-  if (link.at_server > stream) BreakStream(i, link.at_server, Between(kLeastDelay, kMostDelay));
+  if (link.at_server > stream) BreakStream(i, link.at_server, Delay());
   link.at_server = stream;
   book_->OnStream(i);
 }
@@ -163,7 +166,7 @@ void World::BreakStream(size_t i, uint64_t stream, absl::Duration after) {
 
 bool World::Pass(Link& link, absl::Duration& free, absl::Duration& at) {
   if (link.broken || link.cut || Fraction() < options_.loss) return false;
-  at = std::max(free, elapsed_ + Between(kLeastDelay, kMostDelay));
+  at = std::max(free, elapsed_ + Delay());
   free = at;
   return true;
 }
@@ -175,7 +178,7 @@ void World::SendUp(size_t i, What what) {
   if (Pass(link, link.up_free, at)) {
     Add(at, i, link.streams, std::move(what));
   } else {
-    BreakStream(i, link.streams, link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
+    BreakStream(i, link.streams, link.cut ? Between(20, 25) : Delay());
   }
 }
 
@@ -231,8 +234,7 @@ void World::Decide() {
     if (Pass(link, link.down_free, at)) {
       Add(at, node, link.at_server, GrantsArrive{std::move(grants)});
     } else if (!link.broken) {
-      BreakStream(node, link.at_server,
-                  link.cut ? Between(20, 25) : Between(kLeastDelay, kMostDelay));
+      BreakStream(node, link.at_server, link.cut ? Between(20, 25) : Delay());
     }
   }
 }
@@ -311,7 +313,7 @@ void World::SetCapacity(uint64_t capacity) {
   spec_.capacity = units::BitRate(capacity);
   if (book_ != nullptr) book_->SetBudgets({spec_});
   for (size_t i = 0; i < agents_.size(); ++i) {
-    Add(elapsed_ + Between(kLeastDelay, kMostDelay), i, 0, PolicyArrives{PolicyOf()});
+    Add(elapsed_ + Delay(), i, 0, PolicyArrives{PolicyOf()});
   }
 }
 
@@ -320,7 +322,7 @@ void World::SetTimes(absl::Duration grant, absl::Duration hold) {
   spec_.hold = hold;
   if (book_ != nullptr) book_->SetBudgets({spec_});
   for (size_t i = 0; i < agents_.size(); ++i) {
-    Add(elapsed_ + Between(kLeastDelay, kMostDelay), i, 0, PolicyArrives{PolicyOf()});
+    Add(elapsed_ + Delay(), i, 0, PolicyArrives{PolicyOf()});
   }
 }
 

@@ -1,10 +1,10 @@
 // Simulates a server's book, thousands of nodes and a bad network between them, on one simulated
 // clock. What a seed decides happens again with the same seed.
 //
-// A message takes from 20 to 500 ms. One that is lost ends its stream: nothing that is sent in it
-// later arrives, and the node begins another after a while. Streams do not wait for each other, so
-// that what is left of an old one may come after the new one has begun. Clocks of nodes are up to
-// half a hundredth fast or slow.
+// A message takes from 20 to 500 ms, or to what is asked for. One that is lost ends its stream:
+// nothing that is sent in it later arrives, and the node begins another after a while. Streams do
+// not wait for each other, so that what is left of an old one may come after the new one has begun.
+// Clocks of nodes are up to half a hundredth fast or slow.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ struct WorldOptions {
   size_t teams_an_agent = 3;
   uint64_t seed = 1;
   double loss = 0.01;
+  absl::Duration most_delay = absl::Milliseconds(500);  // Of a message; not below 20 ms.
   double drift = 0.005;
   AgentHabits habits;
 };
@@ -127,6 +128,7 @@ class World {
   absl::Duration Between(double least, double most) {
     return absl::Seconds(least + Fraction() * (most - least));
   }
+  absl::Duration Delay();  // The time that a message takes.
   absl::Time Now() const { return absl::UnixEpoch() + absl::Hours(1) + elapsed_; }
   NodePolicy PolicyOf() const;
   void Add(absl::Duration at, size_t agent, uint64_t stream, What what);

@@ -24,10 +24,11 @@ constexpr const char* kAnother = "another";  // Their identity.
 // Operations of Azure take some times longer than those of a cloud that is not it.
 constexpr double kSlower = 5;
 
-azure_sim::SimSpec SpecOf(const std::string& subnet_id, const ip::Prefix& subnet, bool flexible,
-                          uint64_t seed) {
+azure_sim::SimSpec SpecOf(const std::string& subnet_id, const std::vector<ip::Prefix>& subnets,
+                          bool flexible, uint64_t seed) {
   azure_sim::SimSpec spec{.seed = seed};
-  spec.subnets.push_back({.id = subnet_id, .prefix = subnet});
+  spec.subnets.push_back({.id = subnet_id, .prefix = subnets.at(0)});
+  if (subnets.size() > 1) spec.subnets.back().prefix_v6 = subnets[1];
   azure_sim::ScaleSetSpec set{.subscription = "sub", .resource_group = "rg", .name = "set"};
   if (flexible) set.orchestration = azure_sim::Orchestration::kFlexible;
   set.subnet_id = subnet_id;
@@ -67,8 +68,9 @@ std::vector<ipam::IpConfiguration> OursOf(const Instance& instance) {
 }
 
 uint64_t CountSingle(const std::vector<ipam::IpConfiguration>& entries) {
-  return static_cast<uint64_t>(std::count_if(
-      entries.begin(), entries.end(), [](const auto& entry) { return entry.range.size() == 1; }));
+  return static_cast<uint64_t>(std::count_if(entries.begin(), entries.end(), [](const auto& entry) {
+    return entry.range.base().is_v4() && entry.range.size() == 1;
+  }));
 }
 
 std::string TextOf(const std::vector<ipam::IpConfiguration>& entries) {
@@ -81,7 +83,8 @@ std::string TextOf(const std::vector<ipam::IpConfiguration>& entries) {
 
 }  // namespace
 
-AzureProvider::AzureProvider(Edges edges, const ip::Prefix& subnet, bool blocks, uint64_t seed)
+AzureProvider::AzureProvider(Edges edges, const std::vector<ip::Prefix>& subnets, bool blocks,
+                             uint64_t seed)
     : edges_(std::move(edges)),
       blocks_(blocks),
       subnet_id_(
@@ -89,7 +92,7 @@ AzureProvider::AzureProvider(Edges edges, const ip::Prefix& subnet, bool blocks,
       flexible_(RandomFor(seed, "flexible").Chance(0.3)),
       own_(KnobsOf(RandomFor(seed, "azure"))),
       alarm_(edges_.schedule, [this] { Settle(); }) {
-  auto arm = azure_sim::ArmModel::Build(SpecOf(subnet_id_, subnet, flexible_, seed),
+  auto arm = azure_sim::ArmModel::Build(SpecOf(subnet_id_, subnets, flexible_, seed),
                                         edges_.schedule.now(), own_);
   CHECK(arm.ok(), "the scale set can be made");
   arm_ = *std::move(arm);

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "lib/http/message.h"
 #include "tests/azure-sim/arm_model.h"
@@ -21,9 +22,10 @@ inline constexpr const char* kOurPrefix = "spoke-";
 // Not thread-safe.
 class AzureProvider final : public Provider {
  public:
-  // `subnet`: where all NICs are. `blocks`: whether servers may ask for blocks. `seed` decides
-  // which of Azure's undocumented ways it has.
-  AzureProvider(Edges edges, const ip::Prefix& subnet, bool blocks, uint64_t seed);
+  // `subnets`: what the subnet of all NICs has, of IPv4, and of IPv6 if there is a second.
+  // `blocks`: whether servers may ask for blocks of IPv4. `seed` decides which of Azure's
+  // undocumented ways it has.
+  AzureProvider(Edges edges, const std::vector<ip::Prefix>& subnets, bool blocks, uint64_t seed);
 
   Vm AddVm(const std::string& node, size_t index, Random& random) override;
   void RemoveVm(const std::string& vm) override;

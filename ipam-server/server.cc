@@ -143,13 +143,6 @@ void SayStarted(const ServerConfig& config, const std::string& store, const std:
                               {"tls", config.tls.insecure ? "off" : "on"}});
 }
 
-// Returns the nodes, with those that another has replaced: the cloud has not said they are gone.
-std::vector<NodeKey> KnownNodes(const Fleet& fleet) {
-  std::vector<NodeKey> known;
-  for (const auto& [key, record] : fleet.ledger.nodes()) known.push_back(key);
-  return known;
-}
-
 // Returns the metrics' endpoint; null: they are not to be served.
 absl::StatusOr<std::unique_ptr<telemetry::TextEndpoint>> ServeMetrics(
     const ServerConfig& config, const telemetry::Metrics& metrics) {
@@ -403,6 +396,7 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
        .heartbeat = &edges.health.heartbeat(kLoopHeartbeat),
        .on_objects = TellTeamsAndBudgets(traffic, budgets),
        .on_node_gone = [&with](const NodeKey& node) { with.budgets.OnNodeGone(node); },
+       .on_known_nodes = [&with](const auto& nodes) { with.budgets.ExpectNodes(nodes); },
        .on_writable = [&with](const absl::Status& why_not) { with.readiness.SetWritable(why_not); },
        .leadership = edges.leadership});
   NodeService node_service(
@@ -494,7 +488,6 @@ absl::Status RunServer(const ServerConfig& config, const ServerEdges& edges) {
   EventRing events(log, clock);
   ASSIGN_OR_RETURN(const ServerSettings settings, SettingsOf(config));
   ASSIGN_OR_RETURN(LoadedState loaded, LoadState(store, settings, clock.Now()));
-  budgets.ExpectNodes(KnownNodes(loaded.state.fleet));
   return RunLoop({.config = config,
                   .edges = edges,
                   .clocks = clocks,

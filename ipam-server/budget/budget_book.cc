@@ -30,7 +30,10 @@ TeamStanding StandingOf(const LedgerTeam& team) {
 BudgetBook::BudgetBook(absl::Time started) : started_(started) {}
 BudgetBook::~BudgetBook() = default;
 
-void BudgetBook::ExpectNodes(std::vector<NodeNumber> nodes) { expected_ = std::move(nodes); }
+void BudgetBook::ExpectNodes(std::vector<NodeNumber> nodes) {
+  for (const auto& ledger : ledgers_) ledger->ExpectNodes(nodes);
+  expected_ = std::move(nodes);
+}
 
 BudgetLedger* BudgetBook::Find(std::string_view budget) const {
   const auto found = std::find_if(ledgers_.begin(), ledgers_.end(), [budget](const auto& ledger) {

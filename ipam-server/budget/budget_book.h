@@ -77,9 +77,9 @@ class BudgetBook {
   explicit BudgetBook(absl::Time started);
   ~BudgetBook();
 
-  // Takes all nodes that may hold grants from before `started`: those that the store knows. Once
-  // each has been heard or is gone, there is nothing left to learn. Call before SetBudgets(), or
-  // never: then only time ends the learning.
+  // Takes all nodes that may hold grants from before `started`: those that the store knows, if it
+  // is the newest there is. Once each has been heard or is gone, there is nothing left to learn.
+  // Call at most once, at any time: until then only time ends the learning.
   void ExpectNodes(std::vector<NodeNumber> nodes);
 
   // The budgets there are now, each valid. One with a name that is known goes on with all its

@@ -104,6 +104,25 @@ class LearnedBookTest : public BudgetBookTest {
   }
 };
 
+// A store may turn out to be the newest there is only after nodes have been heard.
+TEST_F(BudgetBookTest, WhomAServerBeforeMayHaveGivenGrantsIsKnownLater) {
+  book_ = std::make_unique<BudgetBook>(now_);
+  book_->SetBudgets({spec_});
+  for (const uint64_t node : {1U, 2U, 3U}) Connect(node);
+  Report(1, "", {});
+  Report(2, "a", 100 * kMbit);
+  Decide();
+  EXPECT_EQ(Held(2, "a"), BitRate()) << "nobody knows who else holds anything";
+  book_->ExpectNodes({1, 2, 3});
+  Decide();
+  EXPECT_EQ(Held(2, "a"), BitRate()) << "the third has not been heard";
+  Report(3, "", {});
+  Pass(BudgetBook::kTick);
+  Decide();
+  EXPECT_EQ(Held(2, "a"), 100 * kMbit);
+  EXPECT_EQ(book_->Standings(now_)[0].unknown, BitRate());
+}
+
 TEST_F(LearnedBookTest, GrantsWhatIsAskedForWhenThereIsEnough) {
   Report(1, "a", 100 * kMbit);
   Report(2, "b", 200 * kMbit);

@@ -57,8 +57,8 @@ class BudgetKeeper {
   // Stops the thread: nothing is sent once it returns. A second call does nothing.
   void Stop();
 
-  // Takes the nodes that a server before this one may have given grants: those the store knows. See
-  // BudgetBook::ExpectNodes(); call once, before SetBudgets().
+  // Takes the nodes that a server before this one may have given grants, those that another has
+  // replaced among them: the cloud has not said that they are gone. See BudgetBook::ExpectNodes().
   void ExpectNodes(const std::vector<NodeKey>& nodes);
 
   // Takes all budgets there are now.

@@ -27,6 +27,12 @@ BudgetLedger::BudgetLedger(BudgetSpec spec, Learning learning) : learning_(std::
   if (learning_.unheard && learning_.unheard->empty()) unknown_ = {};
 }
 
+void BudgetLedger::ExpectNodes(const std::vector<uint64_t>& nodes) {
+  learning_.unheard.emplace(nodes.begin(), nodes.end());
+  absl::erase_if(*learning_.unheard, [this](uint64_t node) { return heard_.contains(node); });
+  if (learning_.unheard->empty()) unknown_ = {};
+}
+
 void BudgetLedger::SetSpec(BudgetSpec spec) {
   const absl::Duration longer_hold = std::max(spec.hold - hold_, absl::ZeroDuration());
   grant_ = std::max(grant_, spec.grant);

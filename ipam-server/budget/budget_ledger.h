@@ -84,6 +84,8 @@ class BudgetLedger {
     std::optional<absl::flat_hash_set<uint64_t>> unheard;
   };
   BudgetLedger(BudgetSpec spec, Learning learning);
+  // Takes the nodes that may hold grants from before the start, if they were not known then.
+  void ExpectNodes(const std::vector<uint64_t>& nodes);
 
   const BudgetSpec& spec() const { return spec_; }
   bool retired() const { return retired_; }

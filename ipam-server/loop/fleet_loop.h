@@ -113,6 +113,9 @@ class FleetLoop {
     // Called with each node whose machine the cloud says is gone, or has another VM id now, once
     // that is stored.
     std::function<void(const NodeKey&)> on_node_gone = {};
+    // Called at most once, with the nodes of the store, when that is taken to be the newest there
+    // is; never by a server whose store was behind what nodes had been told.
+    std::function<void(const std::vector<NodeKey>&)> on_known_nodes = {};
     // Called with OK when things can be stored again, and with the reason when they cannot and
     // whenever that was tried again; they can until the first call.
     std::function<void(const absl::Status& why_not)> on_writable = {};
@@ -240,6 +243,7 @@ class FleetLoop {
   void BeginCloud();
   void AskInventory(Session& session, Batch& batch);
   void TellRecovery();
+  void TellKnownNodes();
   void TellDoubled();
   void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
@@ -333,9 +337,10 @@ class FleetLoop {
   std::set<std::string> blocked_nodes_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
   bool cloud_begun_ = false;
-  NodeKey awaited_;         // One that a recovery waits for, when it was last looked.
-  NodeKey reviewed_;        // The last one; the next review goes on behind it.
-  NodeKey waiting_looked_;  // The last of those where pods wait that was looked at.
+  bool known_told_ = false;  // on_known_nodes() was called, or never will be.
+  NodeKey awaited_;          // One that a recovery waits for, when it was last looked.
+  NodeKey reviewed_;         // The last one; the next review goes on behind it.
+  NodeKey waiting_looked_;   // The last of those where pods wait that was looked at.
   absl::Time last_tick_;
   StatePublisher publisher_;
   double review_credit_ = 0;

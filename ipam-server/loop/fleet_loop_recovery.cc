@@ -107,8 +107,20 @@ void FleetLoop::TryToOpen(Batch& batch) {
   if (next != known.end()) awaited_ = *next;
 }
 
+// What a store that was behind knows of are not all that nodes may hold.
+void FleetLoop::TellKnownNodes() {
+  const Recovery& recovery = state_.recovery;
+  if (known_told_ || !edges_.on_known_nodes) return;
+  known_told_ = recovery.open() || recovery.phase() == Recovery::Phase::kRecovering;
+  if (!recovery.open()) return;
+  std::vector<NodeKey> known;
+  for (const auto& [key, record] : state_.fleet.ledger.nodes()) known.push_back(key);
+  edges_.on_known_nodes(known);
+}
+
 // Says so when it begins, and when it is over.
 void FleetLoop::TellRecovery() {
+  TellKnownNodes();
   const Recovery& recovery = state_.recovery;
   const bool under_way = problems_by_topic_.contains("recovery");
   if (under_way == recovery.open()) {

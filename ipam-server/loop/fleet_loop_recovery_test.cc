@@ -31,7 +31,14 @@ class LoopRecoveryTest : public FleetLoopTest {
     ASSERT_TRUE(loaded.ok()) << loaded.status();
     loop_ = std::make_unique<FleetLoop>(
         settings_, *std::move(loaded),
-        FleetLoop::Edges{store_, agents_, cloud_, NewMailbox(), clock_, log_, nullptr, &*witness_});
+        FleetLoop::Edges{.store = store_,
+                         .agents = agents_,
+                         .cloud = cloud_,
+                         .mailbox = NewMailbox(),
+                         .clock = clock_,
+                         .log = log_,
+                         .witness = &*witness_,
+                         .on_known_nodes = [this](const auto& nodes) { known_.push_back(nodes); }});
     cloud_.TakeWaiting();
   }
   void GreetWith(SessionId session, std::string token) {
@@ -51,6 +58,7 @@ class LoopRecoveryTest : public FleetLoopTest {
 
   const testing_support::TempDir dir_;
   std::optional<StoreWitness> witness_;
+  std::vector<std::vector<NodeKey>> known_;  // What was said of them, each time.
 };
 
 TEST_F(LoopRecoveryTest, NodesAreToldHowFarTheStoreHadCome) {
@@ -227,6 +235,32 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
   Step();
   EXPECT_FALSE(SentTo<node_api::DesiredState>(6).empty());
+}
+
+// What a store that was behind knows of are not all that another server may have told something.
+TEST_F(LoopRecoveryTest, SaysWhichNodesThereAreOnlyOfAStoreThatWasNotBehind) {
+  GreetWith(1, "");
+  AnswerCloud();
+  EXPECT_THAT(known_, ElementsAre(IsEmpty())) << "there were none at the start";
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-2");
+  EXPECT_EQ(PhaseNow(), "proving");
+  EXPECT_THAT(known_, SizeIs(1)) << "nobody has had the time to contradict";
+  GreetWith(6, "");
+  clock_.Advance(absl::Seconds(15));
+  EXPECT_EQ(PhaseNow(), "open");
+  EXPECT_THAT(known_, ElementsAre(IsEmpty(), ElementsAre(kNode)));
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-3");
+  GreetWith(7, Ahead(1000));
+  EXPECT_EQ(PhaseNow(), "recovering");
+  loop_->PostFromAgent(InventoryEvent{7, {.id = 1, .held = {}}});
+  Step();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "open");
+  EXPECT_THAT(known_, SizeIs(2));
 }
 
 // As etcd may be from a snapshot, while its servers run.

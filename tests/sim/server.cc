@@ -74,9 +74,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
   ASSIGN_OR_RETURN(ipam::LoadedState loaded,
                    ipam::LoadState(server->store_, settings, server->clock_.Now()));
   if (edges.shares_budget) {
-    std::vector<ipam::NodeKey> known;
-    for (const auto& [key, record] : loaded.state.fleet.ledger.nodes()) known.push_back(key);
-    server->budgets_.ExpectNodes(known);
     server->budgets_.SetBudgets({SharedBudget()});
     server->Grant();
   }
@@ -90,9 +87,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const Edges& edges,
           .clock = server->clock_,
           .log = server->log_,
           .witness = &server->witness_,
-          .on_node_gone = [budgets = &server->budgets_](const ipam::NodeKey& node) {
-            budgets->OnNodeGone(node);
-          }});
+          .on_node_gone = [budgets = &server->budgets_](
+                              const ipam::NodeKey& node) { budgets->OnNodeGone(node); },
+          .on_known_nodes =
+              [budgets = &server->budgets_](const auto& nodes) { budgets->ExpectNodes(nodes); }});
   server->loop_->Begin();
   return server;
 }

@@ -72,6 +72,7 @@ struct Fleet {
   Ledger ledger;
   ReservationBook reservations;
   MassReleaseBreaker breaker;
+  bool was_behind = false;  // A recovery was over once: see RecoveryState::recovered.
 
   // --- What agents said in sessions that go on. ---
   std::map<NodeKey, StatedDemand> demands;  // The nodes where pods wait.

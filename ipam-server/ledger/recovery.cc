@@ -118,7 +118,8 @@ bool Recovery::MayOpen(const std::vector<NodeKey>& known, absl::Time now) const 
 }
 
 // What was shown is from now on old.
-void Recovery::Open() {
+void Recovery::Open(absl::Time now) {
+  if (phase_ == Phase::kRecovering) state_.recovered = now;
   phase_ = Phase::kOpen;
   state_.cause.reset();
   state_.epoch = std::max(state_.epoch, highest_seen_) + 1;

@@ -52,6 +52,9 @@ struct RecoveryState {
   // The leadership in which the store was last taken for the newest there is; 0: in none, or this
   // one has not come to that yet.
   int64_t opened_under = 0;
+  // When a recovery was last over; InfinitePast: there was none. Since then machines may come that
+  // this store never knew, though their agents have had addresses.
+  absl::Time recovered = absl::InfinitePast();
 
   bool operator==(const RecoveryState&) const = default;
 };
@@ -110,7 +113,7 @@ class Recovery {
   // How many of `known`, and of those that must be there beyond them, have not spoken.
   uint64_t Silent(const std::vector<NodeKey>& known) const;
   // Ends proving or recovery.
-  void Open();
+  void Open(absl::Time now);
   // The store was read anew, and is behind what was decided: an end that it does not have has not
   // been. Nodes have to speak again, and have as much time for it as at the start: while the store
   // could not be written nobody heard them. A store that is behind what was committed was restored

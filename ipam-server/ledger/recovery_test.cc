@@ -42,10 +42,25 @@ TEST(Recovery, SaysUnderWhichLeadershipTheStoreWasTakenForTheNewest) {
   Recovery recovery({.store_id = "ours", .epoch = 10, .opened_under = 7});
   recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow, 8);
   EXPECT_EQ(recovery.Next().opened_under, 0) << "nodes have time to contradict";
-  recovery.Open();
+  recovery.Open(kNow);
   EXPECT_EQ(recovery.Next().opened_under, 8);
   recovery.OnMark({.store_id = "another", .epoch = 1, .nodes = 1}, kNow);
   EXPECT_EQ(recovery.Next().opened_under, 0);
+}
+
+TEST(Recovery, RemembersWhenTheStoreWasBehind) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  recovery.Open(kNow);
+  EXPECT_EQ(recovery.Next().recovered, absl::InfinitePast()) << "nobody had been told more";
+  recovery.OnMark({.store_id = "ours", .epoch = 1000, .nodes = 1}, kNow);
+  EXPECT_EQ(recovery.Next().recovered, absl::InfinitePast()) << "that is not over";
+  recovery.Open(kNow + absl::Seconds(5));
+  EXPECT_EQ(recovery.Next().recovered, kNow + absl::Seconds(5));
+  Recovery next(recovery.Next());
+  next.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  next.Open(kNow + absl::Seconds(90));
+  EXPECT_EQ(next.Next().recovered, kNow + absl::Seconds(5));
 }
 
 TEST(Recovery, AStoreOlderThanWhatLiesBesideItRecovers) {
@@ -74,7 +89,7 @@ TEST(Recovery, OnAMachineThatHasBootedNodesHaveTimeToSpeak) {
     EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Seconds(14)))
         << "there may be one that this store does not know";
     EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow + absl::Seconds(15))) << "all have spoken";
-    recovery.Open();
+    recovery.Open(kNow);
     EXPECT_TRUE(recovery.open());
   }
 }
@@ -92,7 +107,7 @@ TEST(Recovery, WhatIsStoredWhileNobodyIsToldAnythingHidesNoMark) {
   recovery.OnSpoken(kNode1);
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 11, .nodes = 3}, kNow)) << "already";
   EXPECT_EQ(recovery.Silent({kNode1}), 2U) << "the older mark counts as well";
-  recovery.Open();
+  recovery.Open(kNow);
   recovery.Committed();
   EXPECT_EQ(recovery.state().epoch, 14U);
 }
@@ -109,7 +124,7 @@ TEST(Recovery, WhatANodeWasToldBeyondTheStoreBeginsARecovery) {
   EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
   recovery.OnSpoken(kNode2);
   EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
-  recovery.Open();
+  recovery.Open(kNow);
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 15}, kNow)) << "that is old now";
   EXPECT_GT(recovery.state().epoch, 15U);
 }
@@ -158,7 +173,7 @@ TEST(Recovery, AMarkOfAnotherStoreBeginsOneAndIsSettledByIt) {
   EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nobody is known, and nobody has spoken";
   recovery.OnSpoken(kNode1);
   EXPECT_TRUE(recovery.MayOpen({}, kNow));
-  recovery.Open();
+  recovery.Open(kNow);
   EXPECT_THAT(recovery.state().former, ElementsAre("ours"));
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 200}, kNow));
 }
@@ -177,12 +192,12 @@ TEST(Recovery, AnEndThatCouldNotBeStoredHasNotBeen) {
   recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow);
   const RecoveryState stored = recovery.Next();
   recovery.OnSpoken(kNode1);
-  recovery.Open();
+  recovery.Open(kNow);
   recovery.OnReload(stored, 2, kNow);
   EXPECT_EQ(recovery.phase(), Phase::kRecovering);
   EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nodes have to speak again";
   recovery.OnSpoken(kNode1);
-  recovery.Open();
+  recovery.Open(kNow);
   EXPECT_GT(recovery.state().epoch, 12U);
 }
 
@@ -199,7 +214,7 @@ TEST(Recovery, AStoreThatIsRestoredUnderTheServerBeginsOne) {
   recovery.OnSpoken(kNode1);
   EXPECT_EQ(recovery.Silent({kNode1}), 1U) << "the one that the restored store does not know";
   recovery.OnSpoken(kNode2);
-  recovery.Open();
+  recovery.Open(kNow);
   EXPECT_EQ(recovery.state().epoch, 13U) << "what nodes were told is old from now on";
 }
 
@@ -226,7 +241,7 @@ TEST(Recovery, RemembersAFewFormerStores) {
   Recovery recovery = AtEpoch(1);
   for (int i = 0; i < 20; ++i) {
     recovery.OnMark({.store_id = "store" + std::to_string(i), .epoch = 1}, kNow);
-    recovery.Open();
+    recovery.Open(kNow);
   }
   EXPECT_EQ(recovery.state().former.size(), Recovery::kMostFormer);
   EXPECT_EQ(recovery.state().former.back(), "store19");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ipam-server/ledger/decisions/demand.h"
+#include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/promises.h"
 #include "ipam-server/ledger/targets.h"
 
@@ -103,10 +104,9 @@ void StatePublisher::Step(const LoopState& loop, absl::Time now, ServerMetrics& 
                                   .short_by = promises.short_by};
   for (const uint64_t promised : promises.by_pool) reservations.promised += promised;
   metrics.SetReservations(reservations);
-  metrics.SetBreaker(
-      {.frozen = fleet.breaker.frozen(),
-       .trips = fleet.breaker.state().trips,
-       .headroom = fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)});
+  metrics.SetBreaker({.frozen = fleet.breaker.frozen(),
+                      .trips = fleet.breaker.state().trips,
+                      .headroom = fleet.breaker.Headroom(AddressesHeld(fleet), now)});
   metrics.SetDoubled(fleet.doubled.size());
   metrics.SetSessions(loop.sessions.size());
   metrics.SetHellosWaiting(loop.mailbox.waiting_hellos());

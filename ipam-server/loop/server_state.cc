@@ -188,6 +188,11 @@ absl::StatusOr<LoadedState> LoadState(Store& store, const ServerSettings& settin
     ASSIGN_OR_RETURN(recovery, DecodeStore(value));
     return absl::OkStatus();
   }));
+  if (recovery.recovered != absl::InfinitePast()) {
+    fleet.was_behind = true;
+    const absl::Time began = std::min(recovery.recovered, now);
+    if (now - began < settings.fleet.cooldown) fleet.ledger.RestFree(began);
+  }
   BundleHistory bundles(objects);
   ASSIGN_OR_RETURN(const HistoryKeyParts newest_chunk, NewestChunk(store));
   return LoadedState{.state = {.fleet = std::move(fleet),
@@ -216,10 +221,14 @@ Effects EndRecovery(ServerState& state, absl::Time now) {
   Effects effects = EndHold(state.fleet, state.recovery.spoken(), now);
   // Nodes have said what they have; but what one had until it booted, a store that is older than
   // that takes for free.
-  if (recovered) state.fleet.ledger.RestFree(now);
+  if (recovered) {
+    state.fleet.was_behind = true;
+    DoubtSilent(state.fleet, state.recovery.spoken(), effects, now);
+    state.fleet.ledger.RestFree(now);
+  }
   // What is on NICs was not in doubt, and each look is a call.
   if (!recovered) effects.attach = NodesToAsk(state.fleet);
-  state.recovery.Open();
+  state.recovery.Open(now);
   effects.recovery = true;
   return effects;
 }

@@ -353,6 +353,9 @@ std::string EncodeStore(const RecoveryState& state) {
     out.set_unverified_until_unix_ms(absl::ToUnixMillis(state.unverified_until));
   }
   out.set_opened_under(state.opened_under);
+  if (state.recovered != absl::InfinitePast()) {
+    out.set_recovered_unix_ms(absl::ToUnixMillis(state.recovered));
+  }
   return out.SerializeAsString();
 }
 
@@ -371,6 +374,9 @@ absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes) {
     state.unverified_until = absl::FromUnixMillis(in.unverified_until_unix_ms());
   }
   state.opened_under = in.opened_under();
+  if (in.recovered_unix_ms() != 0) {
+    state.recovered = absl::FromUnixMillis(in.recovered_unix_ms());
+  }
   return state;
 }
 

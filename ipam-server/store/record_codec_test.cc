@@ -117,7 +117,8 @@ TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
                             .former = {"before"},
                             .cause = RecoveryState::Cause{"a backup", since, 3},
                             .unverified_until = since,
-                            .opened_under = 0x7000000000000001};
+                            .opened_under = 0x7000000000000001,
+                            .recovered = absl::UnixEpoch() + absl::Hours(7)};
   EXPECT_EQ(*DecodeStore(EncodeStore(store)), store);
   for (const char* damaged : {"\xff", "garbage"}) {
     EXPECT_FALSE(DecodeQuarantine(damaged).ok());

@@ -203,7 +203,11 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   }
 
   effects.changed.insert(key);
-  if (record.mode == NodeMode::kRetired) record.mode = NodeMode::kActive;
+  if (record.mode == NodeMode::kRetired) {
+    record.mode = NodeMode::kActive;
+    // While another machine had its name, nothing was put on its NIC.
+    if (!record.configurations.empty()) effects.attach.insert(key);
+  }
   RetireOthers(fleet, key, effects, now);
   ForgetOldest(fleet, key.name, now);
   if (record.nic_mac != hello.nic.mac) {

@@ -47,7 +47,17 @@ bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignm
 }  // namespace
 
 std::string NextName(const Fleet& fleet, NodeRecord& record) {
-  return fmt::format("{}{}", fleet.policy.name_prefix, record.next_configuration++);
+  // A store that was restored finds names on the NIC that it gives for the first time.
+  const auto is_there = [&record](const std::string& name) {
+    return record.wanted.contains(name) ||
+           std::any_of(record.configurations.begin(), record.configurations.end(),
+                       [&name](const auto& entry) { return entry.second.name == name; });
+  };
+  std::string name;
+  do {
+    name = fmt::format("{}{}", fleet.policy.name_prefix, record.next_configuration++);
+  } while (is_there(name));
+  return name;
 }
 
 // What is unusable may be given back at any time, a drain is enough, and by its name the address

@@ -155,4 +155,15 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
   return effects;
 }
 
+void DoubtSilent(Fleet& fleet, const std::set<NodeKey>& spoken, Effects& effects, absl::Time now) {
+  for (const auto& [key, known] : fleet.ledger.nodes()) {
+    if (spoken.contains(key)) continue;
+    for (auto& [base, configuration] : fleet.ledger.Find(key)->configurations) {
+      if (configuration.state != AddressState::kAttached || IsInUse(configuration)) continue;
+      fleet.ledger.SetState(configuration, AddressState::kAttaching, now);
+      effects.changed.insert(key);
+    }
+  }
+}
+
 }  // namespace spoke::ipam

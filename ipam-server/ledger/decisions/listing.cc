@@ -65,7 +65,7 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
       continue;
     }
     (has_successor ? succeeded : gone).push_back(key);
-    loss.would_free += has_successor ? 0 : CountAddresses(record).total();
+    loss.would_free += has_successor ? 0 : AddressesHeld(record);
   }
   fleet.missing = std::move(missing);
   for (const NodeKey& key : succeeded) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
@@ -79,7 +79,7 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
 void FreeGone(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now) {
   effects.findings.push_back(
       {Finding::Kind::kGone, record.key, ip::Address(),
-       fmt::format("{} addresses are free after the cooldown", CountAddresses(record).total())});
+       fmt::format("{} addresses are free after the cooldown", AddressesHeld(record))});
   while (!record.wanted.empty()) {
     fleet.ledger.SetWanted(record, std::string(record.wanted.begin()->first), std::nullopt);
   }

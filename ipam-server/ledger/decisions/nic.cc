@@ -18,6 +18,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr size_t kSettledAtOnce = 128;  // Nodes.
+constexpr std::string_view kMayHaveHadPods =
+    "may have had a pod until a moment ago, by a store that is gone";
 constexpr std::string_view kLookedAtAgain =
     "was of no use when it was seen, and is looked at again";
 
@@ -155,7 +157,9 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
   if (unusable.given_back) effects.attach.insert(record.key);
   const ip::Address& base = unusable.given->base();
   const PoolEntry* entry = fleet.ledger.pools().Covering(base);
-  const bool cools = entry != nullptr && entry->pool.StateOf(base) == AddressPool::State::kCooldown;
+  const bool cools =
+      unusable.problem == kMayHaveHadPods ||
+      (entry != nullptr && entry->pool.StateOf(base) == AddressPool::State::kCooldown);
   if (cools) return;  // It is only a matter of time.
   effects.findings.push_back({Finding::Kind::kUnusable, record.key, base,
                               fmt::format("the cloud gave {} as {}, which {}",
@@ -195,6 +199,13 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const Seen& seen, Effects& effe
   if (problem.empty()) {
     problem = given_back ? std::string(kGivenBack) : WhyUnusable(fleet, record, entry.range, now);
   }
+  // What this store did not ask for one that is gone may have, and pods may have had it until the
+  // machine booted a moment ago.
+  const bool asked_for = wanted != record.wanted.end() && !wanted->second.pool.empty();
+  const absl::Time asked = wanted == record.wanted.end() ? now : wanted->second.since;
+  if (problem.empty() && !asked_for && fleet.was_behind && now < asked + fleet.policy.cooldown) {
+    problem = kMayHaveHadPods;
+  }
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
                  {.family = entry.range.family(),
@@ -207,7 +218,6 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const Seen& seen, Effects& effe
     return;
   }
   if (!seen.is_now) return LookAgain(record, wanted->second, effects);
-  const absl::Time asked = wanted == record.wanted.end() ? now : wanted->second.since;
   if (wanted == record.wanted.end() && !fleet.reservations.all().empty()) {
     fleet.reservations.OnDelivered(record.key.name, entry.range.family(),
                                    static_cast<uint32_t>(entry.range.size()));

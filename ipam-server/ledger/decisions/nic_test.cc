@@ -82,6 +82,31 @@ TEST_F(FleetNic, TakesOverWhatTheModelOfTheScaleSetBrought) {
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.available = 4}));
 }
 
+// A machine came, and its pods used what it got, when there was another store; then it booted.
+TEST_F(FleetNic, WhatAStoreThatWasBehindDidNotAskForCoolsDownFirst) {
+  fleet_.was_behind = true;
+  OnHello(fleet_, HelloFrom(kNode1), kNow);
+  const Effects effects = Give(kNode1, {"10.1.0.4"});
+  EXPECT_EQ(CountsOf(kNode1).available, 0U);
+  EXPECT_THAT(effects.findings, IsEmpty()) << "it is only a matter of time";
+  const absl::Time early = kNow + fleet_.policy.cooldown - absl::Seconds(1);
+  Give(kNode1, {"10.1.0.4"}, early);
+  EXPECT_EQ(CountsOf(kNode1).available, 0U);
+  const absl::Time later = kNow + fleet_.policy.cooldown;
+  const Effects looks = Expire(fleet_, later);
+  EXPECT_THAT(looks.attach, ElementsAre(kNode1)) << "what has cooled is looked at once more";
+  Give(kNode1, {"10.1.0.4"}, later);
+  EXPECT_EQ(CountsOf(kNode1).available, 1U);
+}
+
+// The record is of before the NIC got these.
+TEST_F(FleetNic, ANameThatTheNicHasIsNotGivenAgain) {
+  OnHello(fleet_, HelloFrom(kNode1), kNow);
+  OnNic(fleet_, kNode1, {{"spoke-2", One("10.1.0.5")}, {"spoke-3", One("10.1.0.6")}}, kNow);
+  EXPECT_THAT(WantedOf(fleet_, kNode1), ElementsAre("spoke-1", "spoke-4"));
+  EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 2, .available = 2}));
+}
+
 TEST_F(FleetNic, WhatIsGivenByNameIsAttached) {
   Join(kNode1);
   EXPECT_EQ(CountsOf(kNode1), (AddressCounts{.attaching = 4}));
@@ -271,6 +296,8 @@ TEST_F(FleetNic, WhatIsOffTheNicGoesToNoPodAndOthersComeInItsPlace) {
 // An agent that is not told of an address does not say that its cooldown is over either.
 TEST_F(FleetNic, WhatIsOffTheNicAndCoolsIsReclaimedWhenItsCooldownIsOver) {
   Join(kNode1);
+  Join(kNode2);
+  Give(kNode2, {"10.1.0.9"});  // Never all there are may go.
   Give(kNode1, {"10.1.0.4"});
   OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.4"), 1)}}, kNow);
   Give(kNode1, {});

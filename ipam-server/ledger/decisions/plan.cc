@@ -106,7 +106,7 @@ Surplus SurplusOf(const Fleet& fleet, const NodeRecord& record, const Review& re
     group.holdings.jitter = review.jitter;
     group.holdings.draining = leaving;
     if (group.holdings.wanted > 0) {
-      const uint64_t may_go = fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now);
+      const uint64_t may_go = fleet.breaker.Headroom(AddressesHeld(fleet), now);
       group.holdings.wanted =
           std::min(group.holdings.wanted, may_go - std::min(may_go, out.unjudged));
     }
@@ -136,7 +136,7 @@ void Shrink(Fleet& fleet, NodeRecord& record, const Review& review, Effects& eff
   // Many agents may say at once that their machines are about to be deleted. What may go without a
   // freeze does; the rest is free again when the machines are gone.
   if (leaving && !draining &&
-      surplus.unjudged > fleet.breaker.Headroom(CountAddresses(fleet.ledger).total(), now)) {
+      surplus.unjudged > fleet.breaker.Headroom(AddressesHeld(fleet), now)) {
     return;
   }
   // Draining is what an operator wants of this node; the breaker guards against what nobody wants.
@@ -192,10 +192,24 @@ Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl:
   return effects;
 }
 
+uint64_t AddressesHeld(const Fleet& fleet) {
+  uint64_t held = 0;
+  for (const PoolEntry& entry : fleet.ledger.pools()) held += entry.pool.held();
+  return held;
+}
+
+uint64_t AddressesHeld(const NodeRecord& record) {
+  uint64_t held = 0;
+  for (const auto& [base, configuration] : record.configurations) {
+    held += configuration.range.size();
+  }
+  return held;
+}
+
 bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& effects,
              absl::Time now) {
   const bool was_frozen = fleet.breaker.frozen();
-  const auto verdict = fleet.breaker.Judge(CountAddresses(fleet.ledger).total(), would_free, now);
+  const auto verdict = fleet.breaker.Judge(AddressesHeld(fleet), would_free, now);
   // What may go counts against the window, after a restart as well.
   effects.breaker = effects.breaker || verdict.allowed || fleet.breaker.frozen() != was_frozen;
   if (fleet.breaker.frozen() != was_frozen) {

@@ -30,6 +30,11 @@ struct Review {
 // about once a review period.
 Effects ReviewNode(Fleet& fleet, const NodeKey& key, const Review& review, absl::Time now);
 
+// How many addresses nodes hold, in any state, without what the cloud has yet to choose: of these
+// the breaker lets a share go.
+uint64_t AddressesHeld(const Fleet& fleet);
+uint64_t AddressesHeld(const NodeRecord& record);
+
 // Returns whether so many addresses may go at once, as the breaker judges; it may freeze. `node`:
 // of which they are, for the finding.
 bool MayFree(Fleet& fleet, uint64_t would_free, const NodeKey& node, Effects& effects,

@@ -209,6 +209,26 @@ TEST(FleetRelease, OnePassThatWouldFreeTooMuchFreezesAndOnlyAnOperatorLiftsIt) {
   EXPECT_FALSE(ReviewNode(fleet, {"node99", "vm"}, {}, later).reclaim.empty());
 }
 
+TEST(FleetRelease, WhatIsOnlyWantedMakesNoRoomForReleases) {
+  FleetPolicy policy = Choosing();
+  policy.breaker = {.share = 0.5, .floor = 1, .window = absl::Minutes(1)};
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, policy);
+  const NodeKey few{"few", "vm"};
+  OnHello(fleet, HelloOf(few), kNow);
+  OnNic(fleet, few, {{"spoke-1", One("10.1.0.4")}, {"spoke-2", One("10.1.0.5")}}, kNow);
+  for (int i = 0; i < 50; ++i) {
+    const NodeKey key{"node" + std::to_string(i), "vm"};
+    OnHello(fleet, HelloOf(key), kNow);
+    OnNic(fleet, key, {}, kNow);  // It wants four.
+  }
+  Effects effects;
+  EXPECT_TRUE(MayFree(fleet, 1, few, effects, kNow)) << "of two that are attached";
+  EXPECT_FALSE(MayFree(fleet, 1, few, effects, kNow));
+  ASSERT_EQ(effects.findings.size(), 1U);
+  EXPECT_THAT(effects.findings[0].detail, testing::HasSubstr("of 3 attached"))
+      << "with the one that may go";
+}
+
 TEST(FleetPlan, MachinesThatAreAboutToBeDeletedGiveBackWhatMayGoAndFreezeNothing) {
   Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
   int asked = 0;

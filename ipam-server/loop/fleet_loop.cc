@@ -229,10 +229,13 @@ void FleetLoop::CarryOut(Batch& batch) {
   }
   retry_waiting_.merge(batch.effects.retry);
   attach_waiting_.merge(batch.effects.attach);
-  RequestSome();
-  SendForecasts(batch.now);
-  SpreadPolicy();
-  TellObjects();
+  // Until the store has been read anew memory may be ahead of it, and nobody hears what it has.
+  if (!reload_due_) {
+    RequestSome();
+    SendForecasts(batch.now);
+    SpreadPolicy();
+    TellObjects();
+  }
   for (const SessionId session : batch.read_next) edges_.agents.ReadNext(session);
   LogFindings(batch.effects.findings);
   TellRecovery();

@@ -6,6 +6,8 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
 
 namespace spoke::ipam {
 namespace {
@@ -51,7 +53,7 @@ TEST_F(FleetLoopTest, AStoreOfManyNodesIsReadWholeOrNamesWhatIsDamaged) {
   ASSERT_TRUE(loaded.ok()) << loaded.status();
   EXPECT_EQ(loaded->state.fleet.ledger.nodes().size(), kStored);
 
-  const std::string damaged = StoreKeyOf({"n777", "vm-777"});
+  const std::string damaged = StoreKeyOf(NodeKey{"n777", "vm-777"});
   const int64_t revision = store_.Get(damaged)->value().revision;
   batch = {{.key = damaged, .value = "no record", .expected = revision}};
   ASSERT_TRUE(store_.Commit(batch).ok());
@@ -134,6 +136,37 @@ TEST_F(FleetLoopTest, ACloudAnswerThatCannotBeStoredIsAskedForAgain) {
   ASSERT_EQ(cloud_.waiting().size(), 1U);
   AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).available, 2U);
+}
+
+TEST_F(FleetLoopTest, WhatMayNeverHaveBeenStoredIsToldToNobody) {
+  Greet(1);
+  AnswerCloud();
+  const size_t told = SentTo<BundleUpdate>(1).size();
+  store_.FailCommits(absl::UnavailableError("no answer"));
+  store_.FailReads(absl::UnavailableError("no answer"));
+  loop_->PostChange(
+      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+        const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
+            {"team.yaml",
+             "apiVersion: spoke/v1\nkind: Team\nmetadata: {name: blue}\n"
+             "spec: {namespaces: [b]}\n"}});
+        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
+        if (!plan.ok()) return plan.status();
+        state.objects = plan->next;
+        state.bundles.Advance(state.objects);
+        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
+        return Effects();
+      },
+      [](const absl::Status&) {});
+  for (int i = 0; i < 3; ++i) Step();
+  EXPECT_EQ(SentTo<BundleUpdate>(1).size(), told);
+  store_.FailCommits(absl::OkStatus());
+  store_.FailReads(absl::OkStatus());
+  for (int i = 0; i < 3; ++i) {
+    clock_.Advance(absl::Seconds(6));
+    Step();
+  }
+  EXPECT_EQ(SentTo<BundleUpdate>(1).size(), told) << "it is not in the store";
 }
 
 // An operator's change may be stored and its answer lost; no session ends with it.

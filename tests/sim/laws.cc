@@ -199,23 +199,26 @@ void Laws::OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix
   }
 }
 
-void Laws::CheckMended(const std::string& vm) {
+std::map<ip::Prefix, std::string> Laws::UnmendedOn(const std::string& vm) const {
+  std::map<ip::Prefix, std::string> differs;
   const ipam::NicAddresses* const nic = fabric_.Find(vm);
-  if (nic == nullptr || restored_ || schedule_.now() - changed_by_others_[vm] < kMending) return;
+  const auto changed = changed_by_others_.find(vm);
+  const bool of_late = changed != changed_by_others_.end() &&
+                       schedule_.now() - changed->second < kMending - kUnderWay;
+  if (nic == nullptr || restored_ || of_late) return differs;
   const ipam::NodeRecord* const record = Durable(nic->node);
-  if (record == nullptr || record->mode == ipam::NodeMode::kRetired) return;
+  if (record == nullptr || record->mode == ipam::NodeMode::kRetired) return differs;
   // While two machines have one name, what either is to have changes each time that one speaks.
   const bool has_double = std::any_of(durable_.begin(), durable_.end(), [&](const auto& other) {
     return other.second.key.name == record->key.name && other.second.key != record->key;
   });
-  if (has_double) return;
+  if (has_double) return differs;
   for (const ipam::IpConfiguration& entry : nic->configurations) {
     const auto wanted = record->wanted.find(entry.name);
     const bool is_wanted =
         wanted != record->wanted.end() && wanted->second.given.value_or(entry.range) == entry.range;
     if (record->Holding(entry.range.base()) != nullptr || is_wanted) continue;
-    Break(12, fmt::format("the NIC of {} has {} still, which the store does not say",
-                          nic->node.name, entry.range.ToString()));
+    differs.emplace(entry.range, "is on the NIC still, which the store does not say");
   }
   for (const auto& [base, configuration] : record->configurations) {
     if (configuration.state != ipam::AddressState::kAttached || fabric_.Has(vm, base)) continue;
@@ -224,9 +227,23 @@ void Laws::CheckMended(const std::string& vm) {
                          return WasUsedOfLate(address) || IsCutOff(vm, address);
                        });
     if (!nic->instance.empty() && waits) continue;
-    Break(12, fmt::format("the NIC of {} lacks {} still, which the store says is attached",
-                          nic->node.name, configuration.range.ToString()));
+    differs.emplace(configuration.range,
+                    "is not on the NIC still, and the store says that it is attached");
   }
+  return differs;
+}
+
+void Laws::CheckMended(const std::string& vm, const std::map<ip::Prefix, std::string>& before) {
+  for (const auto& [range, how] : UnmendedOn(vm)) {
+    const auto found = before.find(range);
+    if (found == before.end() || found->second != how) continue;
+    const ipam::NicAddresses* const nic = fabric_.Find(vm);
+    Break(12, fmt::format("{} of {} {}", range.ToString(), nic->node.name, how));
+  }
+  // What the NIC has again by now counts as any other address does.
+  std::erase_if(taken_by_others_, [&](const auto& taken) {
+    return taken.first == vm && fabric_.Has(vm, taken.second);
+  });
 }
 
 bool Laws::WasUsedOfLate(const ip::Address& address) const {
@@ -244,6 +261,7 @@ void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
   ForEachAddress(range, [&](const ip::Address& address) {
     const auto user = users_.find(address);
     if (user == users_.end() || user->second.first != agent->second.machine) return;
+    if (IsCutOff(vm, address)) return;  // It came back by chance, and its pod does not rely on it.
     Break(3, fmt::format("{} is taken off the NIC of {}, and {} uses it", address.ToString(), vm,
                          user->second.second));
   });
@@ -369,6 +387,11 @@ void Laws::OnHeard(const ipam::NodeKey& node, const node_api::AgentMessage& mess
     reports_.insert_or_assign(node, *report);
   } else if (std::holds_alternative<node_api::Hello>(message)) {
     reports_.erase(node);
+  } else if (const auto* answer = std::get_if<node_api::ReclaimAnswer>(&message)) {
+    // Of what an agent keeps others may give up as much.
+    for (const ip::Prefix& range : answer->denied) {
+      if (last_asked_.erase({node, range}) > 0) asked_sum_ -= range.size();
+    }
   }
 }
 
@@ -422,24 +445,29 @@ void Laws::CheckBound(const ipam::NodeKey& node, const std::vector<ip::Prefix>& 
   const ipam::NodeRecord* record = Durable(node);
   if (record != nullptr && record->mode == ipam::NodeMode::kDraining) return;
   const absl::Time now = schedule_.now();
-  while (!asked_.empty() && now - asked_.front().first > absl::Minutes(1)) {
-    const auto& [at, asked] = asked_.front();
-    const auto last = last_asked_.find(asked);
-    if (last != last_asked_.end() && last->second == at) {
-      asked_sum_ -= asked.second.size();
+  while (!asked_.empty() && now - asked_.front().at > absl::Minutes(1)) {
+    const Asked& asked = asked_.front();
+    const auto last = last_asked_.find(asked.range);
+    if (last != last_asked_.end() && last->second == asked.at) {
+      asked_sum_ -= asked.range.second.size();
       last_asked_.erase(last);
     }
     asked_.pop_front();
   }
+  const auto share =
+      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(attached_)) + 1;
   for (const ip::Prefix& range : ranges) {
     const AskedRange asked{node, range};
     const auto [last, is_first] = last_asked_.insert_or_assign(asked, now);
     if (is_first) asked_sum_ += range.size();
-    asked_.emplace_back(now, asked);
+    asked_.push_back({now, asked, share});
   }
-  const auto share =
-      static_cast<uint64_t>(settings_.breaker_share * static_cast<double>(attached_));
-  const uint64_t bound = 2 * std::max(share + 1, settings_.breaker_floor) + pardoned_;
+  // What has gone since was attached when the first of them were asked for.
+  const auto most = std::max_element(
+      asked_.begin(), asked_.end(), [](const auto& a, const auto& b) { return a.share < b.share; });
+  const uint64_t window =
+      std::max(most == asked_.end() ? share : most->share, settings_.breaker_floor);
+  const uint64_t bound = 2 * window + pardoned_;
   if (asked_sum_ <= bound) return;
   Break(9, fmt::format("{} addresses are asked for within a minute, of {} attached", asked_sum_,
                        attached_));

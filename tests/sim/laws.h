@@ -94,10 +94,15 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   // It has heard that the DEL of the pod with this link is done, while the ADD may still wait.
   void OnDeleted(const Machine& machine, const std::string& host_link);
   // Somebody else than the servers has changed the NIC of the VM, and has taken these off it.
-  // CheckMended() is to be called kMending later.
+  // CheckMended() is to be called kMending later, with what UnmendedOn() had said kUnderWay before.
   void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& taken);
   static constexpr absl::Duration kMending = absl::Minutes(10);
-  void CheckMended(const std::string& vm);
+  static constexpr absl::Duration kUnderWay = absl::Minutes(3);
+  // Returns what differs between the NIC and the store, with how.
+  std::map<ip::Prefix, std::string> UnmendedOn(const std::string& vm) const;
+  // Breaks law 12 for what differs now as it did `before`: what differs for a moment is being
+  // written.
+  void CheckMended(const std::string& vm, const std::map<ip::Prefix, std::string>& before);
   // Whether a pod uses the address of the VM that others have taken off its NIC.
   bool IsCutOff(const std::string& vm, const ip::Address& address) const;
 
@@ -172,7 +177,12 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   bool restoring_ = false;
   bool restored_ = false;  // Some time before: a recovery may wait for an operator.
   using AskedRange = std::pair<ipam::NodeKey, ip::Prefix>;
-  std::deque<std::pair<absl::Time, AskedRange>> asked_;
+  struct Asked {
+    absl::Time at;
+    AskedRange range;
+    uint64_t share = 0;  // What one window allowed then.
+  };
+  std::deque<Asked> asked_;
   std::map<AskedRange, absl::Time> last_asked_;  // What counts, and since when.
   uint64_t asked_sum_ = 0;
   uint64_t pardoned_ = 0;

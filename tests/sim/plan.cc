@@ -55,13 +55,14 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kLift, "lift"},
     {Act::kApplyPolicy, "apply-policy"},
     {Act::kResizePool, "resize-pool"},
+    {Act::kConfirm, "confirm"},
 };
 
 constexpr bool NamesAreInOrder() {
   for (size_t i = 0; i < std::size(kNames); ++i) {
     if (static_cast<size_t>(kNames[i].first) != i) return false;
   }
-  return kNames[std::size(kNames) - 1].first == Act::kResizePool;
+  return kNames[std::size(kNames) - 1].first == Act::kConfirm;
 }
 static_assert(NamesAreInOrder());
 
@@ -251,6 +252,7 @@ Target TargetOf(Act act) {
     case Act::kLift:
     case Act::kApplyPolicy:
     case Act::kResizePool:
+    case Act::kConfirm:
       return Target::kOperator;
   }
   return Target::kOperator;

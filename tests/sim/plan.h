@@ -52,6 +52,7 @@ enum class Act : uint8_t {
   kLift,         // Of all quarantines.
   kApplyPolicy,  // `amount` policy objects, in place of those that there are; some others go.
   kResizePool,   // One of two more pools is made, becomes larger or smaller, or goes; not on Azure.
+  kConfirm,      // Of a recovery, though nodes are silent: on Azure they may be unknown, too.
 };
 
 // For what a share of calls suffers `amount` is the share in percent; 0: some.

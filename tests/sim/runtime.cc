@@ -55,6 +55,7 @@ uint64_t Runtime::running() const {
 }
 
 void Runtime::Start(uint64_t pods) {
+  pods = std::min(pods, kMostPods - std::min(wanted_, kMostPods));
   wanted_ += pods;
   for (uint64_t i = 0; i < pods; ++i) Launch();
 }

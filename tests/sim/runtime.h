@@ -44,6 +44,9 @@ class Runtime {
   };
   explicit Runtime(Edges edges) : edges_(std::move(edges)) {}
 
+  // So many pods a machine takes, as kubelet's --max-pods has it: fewer than addresses that it can
+  // have.
+  static constexpr uint64_t kMostPods = 55;
   // Pods are wanted on this machine, or not any more.
   void Start(uint64_t pods);
   void Stop(uint64_t pods);

@@ -103,6 +103,20 @@ void World::CheckPolicies(const ipam::FleetView& view) {
   }
 }
 
+bool World::GivesUpLost() {
+  Host* const leader = Leader();
+  bool gives_up = false;
+  if (leader == nullptr) return false;
+  leader->server->Look([&](const ipam::FleetView& view) {
+    for (const auto& [base, seen] : view.fleet.off_nic) {
+      const ipam::NodeRecord* const holder = ipam::HolderOf(view.fleet.ledger, base);
+      const ipam::Configuration* const held = holder == nullptr ? nullptr : holder->Holding(base);
+      gives_up = gives_up || (held != nullptr && held->IsAvailable());
+    }
+  });
+  return gives_up;
+}
+
 // A block goes as a whole, and stays as long as a pod uses any address of it.
 bool World::IsCutOff(const std::string& vm, const ip::Address& address) const {
   const bool in_block = settings_.block_length != 0 && address.is_v4();

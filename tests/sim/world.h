@@ -63,8 +63,10 @@ class World final : public StreamEnds {
   void Follow(const Plan& plan);
   // Ends all faults, and has the operators undo what they did.
   void Heal();
-  // What operators do once nothing fails any more: they unfreeze and confirm.
+  // What operators do once nothing fails any more: they undrain, lift, unfreeze and confirm.
   void Tidy();
+  // Whether addresses that have left their NICs are given up still, as fast as releases may go.
+  bool GivesUpLost();
   // Compares everything with everything, once all is to be as it should be (law 10).
   void CheckSettled();
 
@@ -148,6 +150,7 @@ class World final : public StreamEnds {
   void QuarantineOneOf(const std::string& node, int64_t which);
   void ApplyPolicy(const PlannedEvent& event);
   void ResizePool(const PlannedEvent& event);
+  void ConfirmRecovery();
   void ChangeObjects(const std::string& file, const std::vector<ipam::ObjectKey>& gone,
                      const std::string& what);
   void Restore(bool on_other_machines);

@@ -75,7 +75,10 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
 
 void World::OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost) {
   laws_.OnChangedByOthers(vm, lost);
-  schedule_.After(Laws::kMending, [this, vm] { laws_.CheckMended(vm); });
+  schedule_.After(Laws::kMending - Laws::kUnderWay, [this, vm] {
+    schedule_.After(Laws::kUnderWay,
+                    [this, vm, before = laws_.UnmendedOn(vm)] { laws_.CheckMended(vm, before); });
+  });
 }
 
 void World::DoToServer(const PlannedEvent& event) {
@@ -187,6 +190,8 @@ void World::DoAsOperator(const PlannedEvent& event) {
     ApplyPolicy(event);
   } else if (event.act == Act::kResizePool) {
     ResizePool(event);
+  } else if (event.act == Act::kConfirm) {
+    ConfirmRecovery();
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
     trace_.Count("backup");
@@ -307,10 +312,23 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
   Tend(*leader);
 }
 
+void World::ConfirmRecovery() {
+  Change("confirm recovery",
+         [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+           if (state.recovery.phase() != ipam::Recovery::Phase::kRecovering) {
+             return absl::FailedPreconditionError("nothing to confirm");
+           }
+           const uint64_t silent =
+               state.recovery.Silent(ipam::NodesWithAddresses(state.fleet.ledger));
+           return ipam::ConfirmRecovery(state, silent, now);
+         });
+}
+
 // Of the addresses that the node has, those in use come first; `which` chooses one.
 void World::QuarantineOneOf(const std::string& node, int64_t which) {
   Change("quarantine",
-         [node, which](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+         [this, node, which](ipam::ServerState& state,
+                             absl::Time now) -> absl::StatusOr<ipam::Effects> {
            const ipam::NodeRecord* record = ipam::FindByName(state.fleet.ledger, node);
            if (record == nullptr) return absl::NotFoundError("it is not there");
            std::vector<ip::Address> in_use;
@@ -323,8 +341,10 @@ void World::QuarantineOneOf(const std::string& node, int64_t which) {
            }
            in_use.insert(in_use.end(), others.begin(), others.end());
            if (in_use.empty()) return absl::NotFoundError("it has none");
+           const ip::Address& address = in_use[static_cast<size_t>(which) % in_use.size()];
+           laws_.OnPardon(record->Holding(address)->range.size());
            return ipam::SetQuarantine(
-               state.fleet, in_use[static_cast<size_t>(which) % in_use.size()],
+               state.fleet, address,
                ipam::Quarantine{.reason = "an operator said so", .since = now}, now);
          });
 }
@@ -376,32 +396,23 @@ void World::Heal() {
   machine_faults_ = {};
   runtime_faults_ = {};
   for (const auto& host : hosts_) host->store_faults = {};
+  Tidy();
+}
+
+// What was done and not synced yet may have been lost, so that it is done again.
+void World::Tidy() {
   for (int node = 0; node < settings_.nodes; ++node) {
     DoAsOperator({.act = Act::kUndrain, .target = static_cast<uint64_t>(node)});
   }
   DoAsOperator({.act = Act::kEndReservations});
   DoAsOperator({.act = Act::kLift});
-}
-
-void World::Tidy() {
-  for (int node = 0; node < settings_.nodes; ++node) {
-    DoAsOperator({.act = Act::kUndrain, .target = static_cast<uint64_t>(node)});
-  }
   DoAsOperator({.act = Act::kUnfreeze});
   const bool all_connected = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
     return !node->machine.exists || (node->agent && node->agent->connected());
   });
   if (!all_connected) return;
   // Machines that are gone never speak again.
-  Change("confirm recovery",
-         [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
-           if (state.recovery.phase() != ipam::Recovery::Phase::kRecovering) {
-             return absl::FailedPreconditionError("nothing to confirm");
-           }
-           const uint64_t silent =
-               state.recovery.Silent(ipam::NodesWithAddresses(state.fleet.ledger));
-           return ipam::ConfirmRecovery(state, silent, now);
-         });
+  DoAsOperator({.act = Act::kConfirm});
 }
 
 }  // namespace spoke::sim

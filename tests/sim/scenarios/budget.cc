@@ -45,6 +45,22 @@ void AddBudgets(std::vector<Scenario>& all) {
                     .Promises("budget granted", 100)
                     .Promises("server cut off from the store", 1)
                     .Build());
+  all.push_back(Builder("grants-of-a-store-that-is-gone",
+                        "seed 104160: machines that are not in a backup have grants", 2)
+                    .Seed(104160)
+                    .Azure()
+                    .Budget()
+                    .Servers(3)
+                    .At(471.671, Act::kStartPods, 1, 5)
+                    .At(472.341, Act::kReimage, 0)
+                    .At(484.041, Act::kBackup)
+                    .At(664.689, Act::kReimage, 1)
+                    .At(672.142, Act::kDouble, 1, 2, 189.945)
+                    .At(836.089, Act::kRestore)
+                    .Until(absl::Minutes(16))
+                    .Promises("budget granted", 10)
+                    .Promises("restore", 1)
+                    .Build());
   Builder ends("a-grant-ends-on-both-sides", "a node that stays silent goes down to its floor", 8);
   ends.Budget().OnAll(10, Act::kStartPods, 3).Until(absl::Minutes(24));
   for (const uint64_t node : {1U, 4U, 7U}) ends.At(100, Act::kCutNode, node, 0, 1100);

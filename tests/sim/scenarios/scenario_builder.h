@@ -109,11 +109,12 @@ class Builder {
   Scenario scenario_;
 };
 
-// Those on Azure (azure.cc), with blocks (blocks.cc), with a budget (budget.cc), and with several
-// pools (pools.cc).
+// Those on Azure (azure.cc), with blocks (blocks.cc), with a budget (budget.cc), with several pools
+// (pools.cc), and with a store that is behind (recoveries.cc).
 void AddAzure(std::vector<Scenario>& all);
 void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);
 void AddPools(std::vector<Scenario>& all);
+void AddRecoveries(std::vector<Scenario>& all);
 
 }  // namespace spoke::sim

@@ -1,0 +1,77 @@
+// Named runs in which a store is behind what nodes had been told, or memory ahead of it.
+#include "tests/sim/scenarios/scenario_builder.h"
+
+namespace spoke::sim {
+
+void AddRecoveries(std::vector<Scenario>& all) {
+  // Their pods use what a server gave them that is gone with its store, until they boot.
+  Builder unknown("unknown-since-a-restore", "seed 61534: what was free by an old store was not",
+                  6);
+  unknown.Azure().Servers(3).OnAll(10, Act::kStartPods, 4).At(60, Act::kBackup);
+  for (const uint64_t node : {0U, 1U, 2U}) {
+    const auto after = static_cast<double>(node);
+    unknown.At(70 + after, Act::kReplace, node);
+    unknown.At(160 + after, Act::kCutNode, node, 0, 240 - after);
+    unknown.At(392 + after, Act::kReboot, node);
+  }
+  all.push_back(unknown.At(200, Act::kRestore)
+                    .Each({220, 20, 340}, Act::kConfirm)
+                    .Until(absl::Minutes(10))
+                    .Promises("machine replaced", 3)
+                    .Promises("machine booted", 3)
+                    .Build());
+
+  // What pods had until their nodes booted goes to others of another server.
+  Builder rests("rests-though-the-server-dies", "seed 61534: only the process knew that it rests",
+                6);
+  rests.OnAll(10, Act::kStartPods, 3).At(40, Act::kBackup).OnAll(60, Act::kStartPods, 9);
+  rests.At(120, Act::kRestore);
+  for (const uint64_t node : {0U, 1U, 2U}) rests.At(120.5, Act::kReboot, node);
+  for (double second = 131; second < 148; second += 4) rests.At(second, Act::kKillServer, 0, 3);
+  for (const uint64_t node : {3U, 4U, 5U}) rests.At(133, Act::kStartPods, node, 20);
+  all.push_back(
+      rests.Until(absl::Minutes(6)).Promises("server died", 3).Promises("restore", 1).Build());
+
+  // One whose name another has speaks last, and is told of what it has given up since the backup.
+  Builder two("names-two-have-since-a-restore",
+              "seed 109277: an old store's list was told to one that had not spoken", 5);
+  two.OnAll(10, Act::kStartPods, 8).At(100, Act::kBackup).OnAll(110, Act::kStopPods, 6);
+  for (const uint64_t node : {0U, 1U, 2U}) {
+    two.At(680, Act::kDouble, node, 2, 200).At(690, Act::kCutNode, node, 0, 40);
+    for (double second = 730; second < 745; second += 0.5) {
+      two.At(second, Act::kStartPods, node, 2);
+    }
+  }
+  all.push_back(two.At(700, Act::kRestore)
+                    .Until(absl::Minutes(14))
+                    .Promises("two machines of one name", 3)
+                    .Promises("restore", 1)
+                    .Build());
+  Builder never("policies-that-are-never-stored",
+                "seed 201435: agents had a policy that the store never had", 6);
+  never.OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));
+  for (double second = 60; second < 480; second += 40) {
+    never.At(second, Act::kCutStore, 0, 0, 2);
+    never.At(second + 1, Act::kApplyPolicy, static_cast<uint64_t>(second), 35);
+  }
+  all.push_back(never.Promises("server cut off from the store", 8).Build());
+
+  all.push_back(Builder("names-of-a-nic-since-a-restore",
+                        "seed 70266: an old store gave names again that the NIC had", 2)
+                    .Seed(70266)
+                    .Azure()
+                    .TwoFamilies()
+                    .Blocks()
+                    .Servers(3)
+                    .At(317.918, Act::kTakeOff, 1, 7)
+                    .At(501.141, Act::kStartPods, 1, 5)
+                    .At(1246.900, Act::kStopPods, 1, 3)
+                    .At(1251.208, Act::kBackup)
+                    .At(1423.340, Act::kStartPods, 1, 6)
+                    .At(1436.960, Act::kRestore)
+                    .Until(absl::Minutes(30))
+                    .Promises("restore", 1)
+                    .Build());
+}
+
+}  // namespace spoke::sim

@@ -61,6 +61,14 @@ void AddBudgets(std::vector<Scenario>& all) {
                     .Promises("budget granted", 10)
                     .Promises("restore", 1)
                     .Build());
+  Builder two("budget-of-machines-without-addresses",
+              "seed 746: who held no address was forgotten, and used its grant", 8);
+  two.Azure().Budget().At(0.1, Act::kCloudRefuses, 0, 100, 300).OnAll(10, Act::kStartPods, 3);
+  for (const uint64_t node : {0U, 1U, 2U, 3U, 4U}) {
+    two.At(60, Act::kCutNode, node, 0, 200).At(85, Act::kDouble, node, 3, 300);
+  }
+  two.At(110, Act::kKillServer, 0, 1).Until(absl::Minutes(10));
+  all.push_back(two.Promises("two machines of one name", 5).Promises("server died", 1).Build());
   Builder ends("a-grant-ends-on-both-sides", "a node that stays silent goes down to its floor", 8);
   ends.Budget().OnAll(10, Act::kStartPods, 3).Until(absl::Minutes(24));
   for (const uint64_t node : {1U, 4U, 7U}) ends.At(100, Act::kCutNode, node, 0, 1100);

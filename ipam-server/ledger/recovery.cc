@@ -8,7 +8,10 @@ namespace spoke::ipam {
 
 void Recovery::Begin(const Witness& witness, absl::Time now, int64_t leadership) {
   leadership_ = leadership;
-  if (phase_ == Phase::kRecovering) return;
+  if (phase_ == Phase::kRecovering) {
+    recovers_since_ = now;
+    return;
+  }
   if (witness.last && witness.last->store_id != state_.store_id &&
       std::find(state_.former.begin(), state_.former.end(), witness.last->store_id) ==
           state_.former.end()) {
@@ -64,7 +67,10 @@ void Recovery::AcceptUnverified(absl::Time now) {
 }
 
 void Recovery::Recover(std::string reason, uint64_t nodes, absl::Time now) {
-  if (phase_ != Phase::kRecovering) spoken_.clear();  // A hello does not say all that a node holds.
+  if (phase_ != Phase::kRecovering) {
+    spoken_.clear();  // A hello does not say all that a node holds.
+    recovers_since_ = now;
+  }
   phase_ = Phase::kRecovering;
   if (!state_.cause) state_.cause = RecoveryState::Cause{.reason = std::move(reason), .since = now};
   state_.cause->nodes = std::max(state_.cause->nodes, nodes);
@@ -85,9 +91,9 @@ bool Recovery::IsEarly(absl::Time now) const {
     case Phase::kOpen:
       return true;
     case Phase::kProving:
-      return now < proven_at_ - (kProvingTime - kLeastProvingTime);
+      return now < proven_at_ - (kProvingTime - kLeastTime);
     case Phase::kRecovering:
-      return spoken_.empty() || spoken_.size() < Expected();
+      return now < recovers_since_ + kLeastTime || spoken_.empty() || spoken_.size() < Expected();
   }
   return false;
 }
@@ -138,6 +144,7 @@ void Recovery::OnReload(const RecoveryState& stored, uint64_t nodes, absl::Time 
   if (stored.cause) {
     phase_ = Phase::kRecovering;
     state_.cause = stored.cause;
+    recovers_since_ = now;
   }
   if (stored.epoch >= committed_) return;
   highest_seen_ = std::max(highest_seen_, committed_);

@@ -79,9 +79,9 @@ class Recovery {
 
   // What nobody contradicts for so long holds.
   static constexpr absl::Duration kProvingTime = absl::Minutes(1);
-  // For so long at the least, whoever has spoken: within it agents that had lost their server are
-  // back, also those that an old store does not know.
-  static constexpr absl::Duration kLeastProvingTime = absl::Seconds(15);
+  // For so long at the least either takes, whoever has spoken: within it agents that had lost their
+  // server are back, also those that an old store does not know, or whose name another has.
+  static constexpr absl::Duration kLeastTime = absl::Seconds(15);
   static constexpr absl::Duration kUnverifiedTime = absl::Hours(1);
   static constexpr size_t kMostFormer = 8;
 
@@ -146,6 +146,7 @@ class Recovery {
   int64_t leadership_ = 0;
   uint64_t committed_ = 0;      // The epoch of the last commit of this server; 0: none yet.
   absl::Time proven_at_;        // Set while proving.
+  absl::Time recovers_since_;   // Set while recovering: nodes have been asked since then.
   uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.
   std::set<NodeKey> spoken_;

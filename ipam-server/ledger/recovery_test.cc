@@ -17,6 +17,9 @@ const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 const NodeKey kNode1{"node1", "vm-1"};
 const NodeKey kNode2{"node2", "vm-2"};
 
+// All have had the time to come back.
+const absl::Time kReady = kNow + Recovery::kLeastTime;
+
 Recovery AtEpoch(uint64_t epoch) { return Recovery({.store_id = "ours", .epoch = epoch}); }
 Witness Last(std::string store, uint64_t epoch, bool same_boot = true) {
   return {.last = StoreMark{.store_id = std::move(store), .epoch = epoch, .nodes = 2},
@@ -121,9 +124,9 @@ TEST(Recovery, WhatANodeWasToldBeyondTheStoreBeginsARecovery) {
   EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Hours(24))) << "time does not help";
   recovery.OnSpoken(kNode1);
   EXPECT_EQ(recovery.Silent({kNode1}), 1U) << "there were two nodes";
-  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kReady));
   recovery.OnSpoken(kNode2);
-  EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kReady));
   recovery.Open(kNow);
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 15}, kNow)) << "that is old now";
   EXPECT_GT(recovery.state().epoch, 15U);
@@ -134,10 +137,10 @@ TEST(Recovery, WhoSpokeWhileItWasProvedHasToSayAllOnceItRecovers) {
   recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
   recovery.OnSpoken(kNode1);
   EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 1}, kNow));
-  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kReady));
   EXPECT_EQ(recovery.Silent({kNode1}), 1U);
   recovery.OnSpoken(kNode1);
-  EXPECT_TRUE(recovery.MayOpen({kNode1}, kNow));
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kReady));
 }
 
 // A server with thousands of nodes asks in each turn: mostly it need not look at them all.
@@ -157,22 +160,23 @@ TEST(Recovery, ALookAtTimeOrAtOneNodeSaysThatItStaysShut) {
   recovery.OnMark({.store_id = "ours", .epoch = 12, .nodes = 2}, kNow);
   EXPECT_TRUE(recovery.IsEarly(kNow + absl::Hours(24))) << "nobody has spoken";
   recovery.OnSpoken(kNode1);
-  EXPECT_TRUE(recovery.IsEarly(kNow)) << "there were two nodes";
-  EXPECT_FALSE(recovery.WaitsFor(kNode1, kNow));
+  EXPECT_TRUE(recovery.IsEarly(kReady)) << "there were two nodes";
+  EXPECT_FALSE(recovery.WaitsFor(kNode1, kReady));
   EXPECT_TRUE(recovery.WaitsFor(kNode2, kNow + absl::Hours(24)));
   EXPECT_FALSE(recovery.MayOpen({kNode1, kNode2}, kNow + absl::Hours(24)));
   recovery.OnSpoken(kNode2);
-  EXPECT_FALSE(recovery.IsEarly(kNow));
-  EXPECT_FALSE(recovery.WaitsFor(kNode2, kNow));
-  EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kNow));
+  EXPECT_TRUE(recovery.IsEarly(kReady - absl::Seconds(1))) << "others may be on their way";
+  EXPECT_FALSE(recovery.IsEarly(kReady));
+  EXPECT_FALSE(recovery.WaitsFor(kNode2, kReady));
+  EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kReady));
 }
 
 TEST(Recovery, AMarkOfAnotherStoreBeginsOneAndIsSettledByIt) {
   Recovery recovery({.store_id = "made anew", .epoch = 3});
   EXPECT_TRUE(recovery.OnMark({.store_id = "ours", .epoch = 2, .nodes = 1}, kNow));
-  EXPECT_FALSE(recovery.MayOpen({}, kNow)) << "nobody is known, and nobody has spoken";
+  EXPECT_FALSE(recovery.MayOpen({}, kReady)) << "nobody is known, and nobody has spoken";
   recovery.OnSpoken(kNode1);
-  EXPECT_TRUE(recovery.MayOpen({}, kNow));
+  EXPECT_TRUE(recovery.MayOpen({}, kReady));
   recovery.Open(kNow);
   EXPECT_THAT(recovery.state().former, ElementsAre("ours"));
   EXPECT_FALSE(recovery.OnMark({.store_id = "ours", .epoch = 200}, kNow));

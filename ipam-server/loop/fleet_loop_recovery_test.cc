@@ -87,7 +87,7 @@ TEST_F(LoopRecoveryTest, ATokenAheadOfTheStoreStopsEverythingUntilTheNodeHasSpok
   EXPECT_EQ(PhaseNow(), "recovering") << "time does not help";
   loop_->PostFromAgent(InventoryEvent{1, {.id = asked[0].id, .held = {A("10.1.0.77")}}});
   Step();
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "open");
   Step();
   const auto desired = SentTo<node_api::DesiredState>(1);
@@ -104,7 +104,7 @@ TEST_F(LoopRecoveryTest, WhatAnOldStoreTakesForFreeRestsOnceItIsOpen) {
   GreetWith(1, Ahead(1000));
   loop_->PostFromAgent(InventoryEvent{1, {.id = 1, .held = {A("10.1.0.77")}}});
   Step();
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "open");
   const auto state_of = [&](std::string_view address) {
     AddressPool::State state{};
@@ -128,7 +128,7 @@ TEST_F(LoopRecoveryTest, GoesOnAfterARestartUntilEnoughHaveSpoken) {
   GreetWith(2, Ahead(1000, /*nodes=*/2));
   loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
   Step();
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "recovering") << "there was another node";
   absl::Status confirmed;
   for (const uint64_t silent : {uint64_t{0}, uint64_t{1}}) {
@@ -158,6 +158,7 @@ TEST_F(LoopRecoveryTest, EachNodeThatTheStoreKnowsIsWaitedForAndThoseThatAreForg
   };
   speaks(1);
   speaks(3);
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "recovering") << "the first and the last are waited for";
   speaks(2);
   EXPECT_EQ(PhaseNow(), "recovering") << "the last is waited for";
@@ -181,7 +182,7 @@ TEST_F(LoopRecoveryTest, WhatIsToBeSaidAnewIsNotAcknowledged) {
   GreetWith(1, Ahead(1000, 2));
   loop_->PostFromAgent(InventoryEvent{1, {.id = 1, .held = {A("10.1.0.4")}}});
   Step();
-  clock_.Advance(absl::Seconds(2));
+  clock_.Advance(absl::Seconds(16));
   ASSERT_EQ(PhaseNow(), "recovering") << "the other one has not spoken";
   Report(1, AssignOne());
   loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
@@ -230,7 +231,7 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   clock_.Advance(absl::Seconds(14));
   Step();
   EXPECT_EQ(PhaseNow(), "proving") << "another may be on its way that the store does not know";
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(Recovery::kLeastTime);
   Step();
   EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
   Step();
@@ -248,7 +249,7 @@ TEST_F(LoopRecoveryTest, SaysWhichNodesThereAreOnlyOfAStoreThatWasNotBehind) {
   EXPECT_EQ(PhaseNow(), "proving");
   EXPECT_THAT(known_, SizeIs(1)) << "nobody has had the time to contradict";
   GreetWith(6, "");
-  clock_.Advance(absl::Seconds(15));
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "open");
   EXPECT_THAT(known_, ElementsAre(IsEmpty(), ElementsAre(kNode)));
   loop_->Stop();
@@ -258,7 +259,7 @@ TEST_F(LoopRecoveryTest, SaysWhichNodesThereAreOnlyOfAStoreThatWasNotBehind) {
   EXPECT_EQ(PhaseNow(), "recovering");
   loop_->PostFromAgent(InventoryEvent{7, {.id = 1, .held = {}}});
   Step();
-  clock_.Advance(absl::Seconds(1));
+  clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "open");
   EXPECT_THAT(known_, SizeIs(2));
 }

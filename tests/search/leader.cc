@@ -198,7 +198,7 @@ void Turn::DoWrong() {
 
 void Turn::TryToOpen(absl::Time by) {
   // The shortest time is over for whoever is waited for.
-  if (world_.restored) by = std::max(by, kNow + ipam::Recovery::kLeastProvingTime);
+  if (world_.restored) by = std::max(by, kNow + ipam::Recovery::kLeastTime);
   std::vector<NodeKey> known = NodesWithAddresses(fleet_.ledger);
   const bool early = step_.defect == Defect::kOpensEarly;
   if (world_.restored && !early && recovery_.phase() == ipam::Recovery::Phase::kProving) {

@@ -262,10 +262,6 @@ void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
     const auto user = users_.find(address);
     if (user == users_.end() || user->second.first != agent->second.machine) return;
     if (IsCutOff(vm, address)) return;  // It came back by chance, and its pod does not rely on it.
-    // A recovery does not wait for a machine whose name another has. What its pods use by a store
-    // that is gone is by the older one that of a machine that is, perhaps.
-    const auto owner = owners_.find(range.base());
-    if (restored_ && owner != owners_.end() && durable_[owner->second].key.vm_id != vm) return;
     Break(3, fmt::format("{} is taken off the NIC of {}, and {} uses it", address.ToString(), vm,
                          user->second.second));
   });

@@ -26,11 +26,11 @@ void AddRecoveries(std::vector<Scenario>& all) {
                 6);
   rests.OnAll(10, Act::kStartPods, 3).At(40, Act::kBackup).OnAll(60, Act::kStartPods, 9);
   rests.At(120, Act::kRestore);
-  for (const uint64_t node : {0U, 1U, 2U}) rests.At(120.5, Act::kReboot, node);
-  for (double second = 131; second < 148; second += 4) rests.At(second, Act::kKillServer, 0, 3);
-  for (const uint64_t node : {3U, 4U, 5U}) rests.At(133, Act::kStartPods, node, 20);
+  for (const uint64_t node : {0U, 1U, 2U}) rests.At(122.5, Act::kReboot, node);
+  for (double second = 140; second < 150; second += 5) rests.At(second, Act::kKillServer, 0, 3);
+  for (const uint64_t node : {3U, 4U, 5U}) rests.At(143, Act::kStartPods, node, 20);
   all.push_back(
-      rests.Until(absl::Minutes(6)).Promises("server died", 3).Promises("restore", 1).Build());
+      rests.Until(absl::Minutes(6)).Promises("server died", 2).Promises("restore", 1).Build());
 
   // One whose name another has speaks last, and is told of what it has given up since the backup.
   Builder two("names-two-have-since-a-restore",

@@ -364,6 +364,15 @@ struct Prepared {
   ScrapedCloud& scraped_cloud;
 };
 
+absl::StatusOr<std::unique_ptr<Cloud>> OpenCloudFor(const Prepared& with, CloudAnswer answer) {
+  return OpenCloud({.azure = with.config.azure, .attachments_file = with.config.attachments_file},
+                   {.clock = with.clocks.steady,
+                    .log = with.events,
+                    .metrics = with.server_metrics,
+                    .write_margin = with.edges.margin},
+                   std::move(answer));
+}
+
 // Makes the loop and all that speaks to it, and runs until a signal comes.
 absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const auto& [config, edges, clocks, keys, settings, readiness, streams, revocations, budgets,
@@ -373,12 +382,7 @@ absl::Status RunLoop(const Prepared& with, LoadedState loaded) {
   const os::SteadyClock& clock = clocks.steady;
   TrafficBook traffic(clock, &server_metrics);
   Mailbox mailbox;
-  ASSIGN_OR_RETURN(
-      const std::unique_ptr<Cloud> cloud,
-      OpenCloud(
-          {.azure = config.azure, .attachments_file = config.attachments_file},
-          {.clock = clock, .log = events, .metrics = server_metrics, .write_margin = edges.margin},
-          AnswersTo(mailbox)));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Cloud> cloud, OpenCloudFor(with, AnswersTo(mailbox)));
   scraped_cloud.Set(cloud.get());
   const absl::Cleanup no_cloud = [&with] { with.scraped_cloud.Set(nullptr); };
   Background background;

@@ -100,8 +100,8 @@ class Ledger {
   // Ends cooldowns that are over at `now`; of very many at once, a part.
   void EndCooldowns(absl::Time now);
   // Has all that is free rest for a whole cooldown from `now` on: it may have been in use until a
-  // moment ago, without a record that says so. Not stored,
-  // but for when it was: see RecoveryState::recovered.
+  // moment ago, without a record that says so. Of that only the moment is stored: see
+  // RecoveryState::recovered.
   void RestFree(absl::Time now);
   const PoolSet& pools() const { return pools_; }
 

@@ -155,6 +155,7 @@ class World final : public StreamEnds {
                      const std::string& what);
   void Restore(bool on_other_machines);
   void OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost);
+  void CheckMended(const std::string& vm);
   void For(absl::Duration lasts, double& share, double value);
 
   void CheckPods();
@@ -181,6 +182,7 @@ class World final : public StreamEnds {
   std::string directory_;  // For what lies beside the stores.
   uint64_t stores_ = 0;
   absl::Time lease_until_;  // Nobody else may lead before.
+  absl::Time leads_since_;  // The present leader, or the last one.
   std::optional<StoreDisks::Records> backup_;
   // Those of the settings come first; behind them are the doubles, gone or not.
   std::vector<std::unique_ptr<Node>> nodes_;

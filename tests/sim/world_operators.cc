@@ -75,10 +75,16 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
 
 void World::OnChangedByOthers(const std::string& vm, const std::vector<ip::Prefix>& lost) {
   laws_.OnChangedByOthers(vm, lost);
-  schedule_.After(Laws::kMending - Laws::kUnderWay, [this, vm] {
-    schedule_.After(Laws::kUnderWay,
-                    [this, vm, before = laws_.UnmendedOn(vm)] { laws_.CheckMended(vm, before); });
-  });
+  schedule_.After(Laws::kMending - Laws::kUnderWay, [this, vm] { CheckMended(vm); });
+}
+
+// A server that has just begun has to look twice at what another had seen.
+void World::CheckMended(const std::string& vm) {
+  schedule_.After(Laws::kUnderWay,
+                  [this, vm, began = schedule_.now(), before = laws_.UnmendedOn(vm)] {
+                    if (leads_since_ > began - Laws::kUnderWay) return CheckMended(vm);
+                    laws_.CheckMended(vm, before);
+                  });
 }
 
 void World::DoToServer(const PlannedEvent& event) {

@@ -87,6 +87,7 @@ void World::Lead(Host& host) {
   trace_.Count("server started");
   if (!server.ok()) return;
   host.server = *std::move(server);
+  leads_since_ = schedule_.now();
   Tend(host);
 }
 

@@ -71,7 +71,7 @@ void FleetLoop::Run() {
 // Returns how long there is nothing to do, if nobody says anything.
 absl::Duration FleetLoop::Patience(absl::Duration wait) const {
   if (reloading_ != nullptr) return std::min(wait, kReloadTick);
-  const bool goes_on = !plan_waiting_.empty() || listed_.has_value() ||
+  const bool goes_on = !plan_waiting_.empty() || !tell_waiting_.empty() || listed_.has_value() ||
                        (state_.recovery.open() && !attach_waiting_.empty());
   if ((writable_ && goes_on) || publisher_.counting()) return absl::ZeroDuration();
   const bool ticks = !policy_waiting_.empty() || !forecasts_.empty() || !traces_.empty() ||

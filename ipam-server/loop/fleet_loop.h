@@ -244,6 +244,9 @@ class FleetLoop {
   void AskInventory(Session& session, Batch& batch);
   void TellRecovery();
   void TellKnownNodes();
+  // The agents that one turn tells what an operator's change means, of many that it concerns.
+  static constexpr size_t kToldPerTurn = 128;
+  void TellSome(Batch& batch);
   void TellDoubled();
   void GreetAnew(const NodeKey& node, const std::string& why);
   void RememberMark(absl::Time now, bool at_once);
@@ -336,6 +339,7 @@ class FleetLoop {
   // The names of connected nodes whose checks find what keeps pods from working.
   std::set<std::string> blocked_nodes_;
   std::set<NodeKey> policy_waiting_;  // Sessions that are to be sent the present policy.
+  std::set<NodeKey> tell_waiting_;    // Nodes that an operator's change concerns, among many.
   bool cloud_begun_ = false;
   bool known_told_ = false;  // on_known_nodes() was called, or never will be.
   NodeKey awaited_;          // One that a recovery waits for, when it was last looked.

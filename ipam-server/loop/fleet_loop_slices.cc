@@ -63,6 +63,7 @@ void FleetLoop::KeepTime(Batch& batch) {
   ReviewSome(batch);
   CompareSome(batch);
   PlanSome(batch);
+  TellSome(batch);
   TellIdentities(batch.now);
   RememberCounters(batch.now);
   const absl::Duration set = edges_.clock.SetAhead();
@@ -75,6 +76,13 @@ void FleetLoop::KeepTime(Batch& batch) {
                                set > absl::ZeroDuration() ? "ahead" : "back",
                                absl::FormatDuration(
                                    absl::Trunc(absl::AbsDuration(set), absl::Seconds(1)))));
+}
+
+// A pool that comes or goes concerns all agents, and each message costs.
+void FleetLoop::TellSome(Batch& batch) {
+  for (size_t i = 0; i < kToldPerTurn && !tell_waiting_.empty(); ++i) {
+    batch.effects.desired.insert(tell_waiting_.extract(tell_waiting_.begin()));
+  }
 }
 
 // Plans last of all that decides: what the rest of the turn has found is to be planned for too.

@@ -134,6 +134,39 @@ TEST_F(SlicesTest, OperatorsAreAnsweredInTheFirstTurnAndSoAreAgentsWhenOperators
   EXPECT_EQ(queries, 5);
 }
 
+// As a pool that comes or goes does.
+TEST_F(SlicesTest, AnOperatorsChangeThatConcernsAllIsToldToSomeInEachTurn) {
+  GreetAll();
+  agents_.sent.clear();
+  absl::Status changed = absl::UnknownError("not yet");
+  loop_->PostChange(
+      [](ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
+        Effects effects;
+        for (const auto& [key, record] : state.fleet.ledger.nodes()) effects.desired.insert(key);
+        return effects;
+      },
+      [&](const absl::Status& status) { changed = status; });
+  size_t most = 0;
+  const auto told = [&] {
+    size_t count = 0;
+    for (int node = 0; node < kNodes; ++node) {
+      count += SentTo<node_api::DesiredState>(SessionOf(node)).empty() ? 0 : 1;
+    }
+    return count;
+  };
+  int turns = 0;
+  for (size_t before = 0; before < kNodes && turns < 100; ++turns) {
+    Step();
+    const size_t now = told();
+    most = std::max(most, now - before);
+    before = now;
+  }
+  EXPECT_TRUE(changed.ok()) << changed;
+  EXPECT_EQ(told(), size_t{kNodes});
+  EXPECT_LE(most, 200U);
+  EXPECT_LT(turns, 20);
+}
+
 TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
   GreetAll();
   loop_->PostFromAgent(ClosedEvent{SessionOf(0)});

@@ -245,7 +245,7 @@ class FleetLoop {
   void TellRecovery();
   void TellKnownNodes();
   // The agents that one turn tells what an operator's change means, of many that it concerns.
-  static constexpr size_t kToldPerTurn = 128;
+  static constexpr size_t kToldPerTurn = 64;
   void TellSome(Batch& batch);
   void TellDoubled();
   void GreetAnew(const NodeKey& node, const std::string& why);

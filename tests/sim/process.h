@@ -16,7 +16,7 @@ class Life {
     if (acts_left_ > 0) --acts_left_;
     return !dead_;
   }
-  // The process does `acts` things more, and dies before the next one.
+  // The process does `acts` things more, and dies before the next one; negative: it lives on.
   void DieAfter(int acts) { acts_left_ = acts; }
   void Die() { dead_ = true; }
   bool dead() const { return dead_; }

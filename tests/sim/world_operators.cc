@@ -401,7 +401,13 @@ void World::Heal() {
   cloud_faults_ = {};
   machine_faults_ = {};
   runtime_faults_ = {};
-  for (const auto& host : hosts_) host->store_faults = {};
+  for (const auto& host : hosts_) {
+    host->store_faults = {};
+    if (host->server) host->server->life().DieAfter(-1);
+  }
+  for (const auto& node : nodes_) {
+    if (node->agent) node->agent->life().DieAfter(-1);
+  }
   Tidy();
 }
 

@@ -196,8 +196,9 @@ void FleetLoop::Handle(ChangeEvent event, Batch& batch) {
     event.done(effects.status());
     return;
   }
-  if (effects->desired.size() > kToldPerTurn)
+  if (effects->desired.size() > kToldPerTurn) {
     tell_waiting_.merge(std::exchange(effects->desired, {}));
+  }
   batch.effects.Merge(*std::move(effects));
   batch.done.push_back(std::move(event.done));
   if (state_.cuts_accepted != cuts_before) {

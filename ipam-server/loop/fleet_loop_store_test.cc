@@ -6,8 +6,6 @@
 #include "ipam-server/ledger/decisions/reclaim.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
-#include "ipam-server/policy/object_codec.h"
-#include "ipam-server/policy/policy_file.h"
 
 namespace spoke::ipam {
 namespace {
@@ -144,20 +142,7 @@ TEST_F(FleetLoopTest, WhatMayNeverHaveBeenStoredIsToldToNobody) {
   const size_t told = SentTo<BundleUpdate>(1).size();
   store_.FailCommits(absl::UnavailableError("no answer"));
   store_.FailReads(absl::UnavailableError("no answer"));
-  loop_->PostChange(
-      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
-            {"team.yaml",
-             "apiVersion: spoke/v1\nkind: Team\nmetadata: {name: blue}\n"
-             "spec: {namespaces: [b]}\n"}});
-        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
-        if (!plan.ok()) return plan.status();
-        state.objects = plan->next;
-        state.bundles.Advance(state.objects);
-        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
-        return Effects();
-      },
-      [](const absl::Status&) {});
+  PostTeam("blue", [](const absl::Status&) {});
   for (int i = 0; i < 3; ++i) Step();
   EXPECT_EQ(SentTo<BundleUpdate>(1).size(), told);
   store_.FailCommits(absl::OkStatus());

@@ -7,8 +7,6 @@
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
-#include "ipam-server/policy/object_codec.h"
-#include "ipam-server/policy/policy_file.h"
 
 namespace spoke::ipam {
 namespace {
@@ -444,20 +442,8 @@ TEST_F(FleetLoopTest, PolicyReachesThoseThatAreThereAndThoseThatComeBack) {
   ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 1U);
   const uint64_t version = SentTo<BundleUpdate>(1)[0].to->version;
   loop_->PostFromAgent(PolicyAckEvent{1, {.version = version}});
-  const ParsedFiles files = ParsePolicyFiles(std::vector<PolicyFileText>{
-      {"team.yaml",
-       "apiVersion: spoke/v1\nkind: Team\nmetadata:\n  name: blue\nspec:\n  namespaces: [b]\n"}});
   absl::Status applied;
-  loop_->PostChange(
-      [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        const auto plan = PlanApply(state.objects, files, {}, clock_.Now());
-        if (!plan.ok()) return plan.status();
-        state.objects = plan->next;
-        state.bundles.Advance(state.objects);
-        for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
-        return Effects();
-      },
-      [&](const absl::Status& status) { applied = status; });
+  PostTeam("blue", [&](const absl::Status& status) { applied = status; });
   Step();
   ASSERT_TRUE(applied.ok()) << applied;
   ASSERT_EQ(SentTo<BundleUpdate>(1).size(), 2U);

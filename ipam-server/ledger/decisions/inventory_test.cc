@@ -151,6 +151,36 @@ TEST_F(FleetRecovery, WhatASilentNodeHadGoesToWhoHasIt) {
   CheckInvariants(fleet_.ledger);
 }
 
+TEST(FleetRecoveryEnd, WhatTheSilentHaveByAnOldStoreIsToldOnceTheNicHasIt) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  OnHello(fleet, HelloOf(kNode2), kNow);
+  Attach(fleet, kNode2);
+  const ip::Address used = RangesOf(fleet, kNode1).begin()->base();
+  OnReport(fleet, kNode1, {.in_use = {AssignmentOf(used, 1)}}, kNow);
+  const auto counts_of = [&](const NodeKey& key) {
+    return CountAddresses(*fleet.ledger.Find(key));
+  };
+  const AddressCounts before = counts_of(kNode1);
+  const AddressCounts others = counts_of(kNode2);
+  ASSERT_GT(before.available, 0U);
+  Effects effects;
+  DoubtSilent(fleet, {kNode2}, effects, kNow);
+  CheckInvariants(fleet.ledger);
+  EXPECT_THAT(effects.changed, ElementsAre(kNode1));
+  EXPECT_EQ(counts_of(kNode1).available, 0U);
+  EXPECT_EQ(counts_of(kNode1).in_use, 1U) << "a pod goes on";
+  EXPECT_EQ(counts_of(kNode2), others) << "it has spoken";
+  Attach(fleet, kNode1);
+  EXPECT_EQ(counts_of(kNode1).available, before.available);
+}
+
+TEST(FleetRecoveryEnd, AMachineThatHasItsNameAgainIsLookedAt) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  EXPECT_FALSE(OnHello(fleet, HelloOf(kNode1), kNow).attach.contains(kNode1));
+  OnHello(fleet, HelloOf({kNode1.name, "vm-9"}, "another boot"), kNow);
+  EXPECT_TRUE(OnHello(fleet, HelloOf(kNode1), kNow).attach.contains(kNode1));
+}
+
 TEST_F(FleetRecovery, WhatTwoSayTheyHaveStaysAndIsTold) {
   Speak(node3_, {A("10.1.0.4")});
   Speak(kNode1, HeldBy(fleet_, kNode1));

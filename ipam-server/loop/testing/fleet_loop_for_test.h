@@ -1,6 +1,7 @@
 // A loop whose agents and cloud are played by the test.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,8 @@
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/fleet_loop.h"
+#include "ipam-server/policy/object_codec.h"
+#include "ipam-server/policy/policy_file.h"
 #include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/testing/memory_store.h"
 #include "tests/support/recording_log.h"
@@ -64,6 +67,22 @@ class FleetLoopTest : public testing::Test {
                         .generation = 1,
                         .since = clock_.Now(),
                         .lessee = {.container_id = "c", .ifname = "eth0"}}}};
+  }
+  // Applies a team of one namespace, as operators do.
+  void PostTeam(const std::string& name, std::function<void(const absl::Status&)> done) {
+    loop_->PostChange(
+        [this, name](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
+          const std::vector<PolicyFileText> text{
+              {"team.yaml", "apiVersion: spoke/v1\nkind: Team\nmetadata: {name: " + name +
+                                "}\nspec: {namespaces: [b]}\n"}};
+          const auto plan = PlanApply(state.objects, ParsePolicyFiles(text), {}, clock_.Now());
+          if (!plan.ok()) return plan.status();
+          state.objects = plan->next;
+          state.bundles.Advance(state.objects);
+          for (const PolicyWrite& write : EncodePlan(*plan)) raw[write.key] = write.value;
+          return Effects();
+        },
+        std::move(done));
   }
   void Step() { ASSERT_TRUE(loop_->RunOnce(absl::ZeroDuration())); }
   void Greet(SessionId session, std::vector<node_api::Assignment> in_use = {}) {

@@ -1,4 +1,6 @@
 // Tests of what the machine does for one node and for several.
+#include <functional>
+
 #include "gmock/gmock.h"
 #include "tests/azure/machine_world.h"
 
@@ -298,22 +300,15 @@ TEST_F(FlexibleTest, BlocksAreGivenWhereTheyAreEnabled) {
   EXPECT_EQ(nic->configurations[0].range.length(), 28);
 }
 
-// Whose write fails has changed the model all the same, and the NIC has what it had. The next write
-// of ours carries the whole model out: without more it would take off what the other one meant to.
-TEST(AzureState, WhatOthersFailedToTakeOffStaysWhenWeWrite) {
-  AzureStateWorld world(azure_sim::SmallSpec(1));
-  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a", "spoke-b"}).ok());
-  const ip::Prefix a = world.RangeOf(VmId(0), "spoke-a");
-  const ip::Prefix b = world.RangeOf(VmId(0), "spoke-b");
+// Whose write fails has changed the model all the same, and the NIC has what it had.
+void OthersFailToWrite(AzureStateWorld& world,
+                       const std::function<void(azure_sim::Json& entries)>& edit) {
   const std::string url =
       fmt::format("https://management.azure.com{}?api-version={}", VmId(0), kComputeVersion);
   const auto read = world.arm().Handle({.url = url}, world.now());
   azure_sim::Json model = azure_sim::Json::parse(read.body)["properties"];
   azure_sim::Json& network = model["networkProfileConfiguration"];
-  azure_sim::Json& entries =
-      network["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"];
-  ASSERT_EQ(entries[1]["name"], "spoke-a");
-  entries.erase(1);
+  edit(network["networkInterfaceConfigurations"][0]["properties"]["ipConfigurations"]);
   world.arm().knobs().failed_operations = 1;
   const azure_sim::Json body = {{"properties", {{"networkProfileConfiguration", network}}}};
   const auto put =
@@ -321,6 +316,19 @@ TEST(AzureState, WhatOthersFailedToTakeOffStaysWhenWeWrite) {
   ASSERT_EQ(put.status, 200) << put.body;
   world.RunFor(absl::Minutes(2));
   world.arm().knobs().failed_operations = 0;
+}
+
+// The next write of ours carries the whole model out: without more it would take off what the other
+// one meant to.
+TEST(AzureState, WhatOthersFailedToTakeOffStaysWhenWeWrite) {
+  AzureStateWorld world(azure_sim::SmallSpec(1));
+  ASSERT_TRUE(world.AskAndWait(VmId(0), {"spoke-a", "spoke-b"}).ok());
+  const ip::Prefix a = world.RangeOf(VmId(0), "spoke-a");
+  const ip::Prefix b = world.RangeOf(VmId(0), "spoke-b");
+  OthersFailToWrite(world, [](azure_sim::Json& entries) {
+    ASSERT_EQ(entries[1]["name"], "spoke-a");
+    entries.erase(1);
+  });
   ASSERT_EQ(world.RangeOf(VmId(0), "spoke-a"), a) << "its operation has failed";
 
   NicRequest request = world.Ask(VmId(0), {"spoke-c"});
@@ -331,6 +339,33 @@ TEST(AzureState, WhatOthersFailedToTakeOffStaysWhenWeWrite) {
   EXPECT_THAT(NamesOf(*nic), testing::UnorderedElementsAre("spoke-a", "spoke-b", "spoke-c"));
   EXPECT_EQ(world.RangeOf(VmId(0), "spoke-a"), a);
   EXPECT_EQ(world.RangeOf(VmId(0), "spoke-b"), b);
+}
+
+// A version of the API that knows of no blocks makes one address of each that it writes.
+TEST(AzureState, ABlockThatOthersFailedToMakeSingleStaysWhenWeWrite) {
+  Settings settings;
+  settings.blocks_on_scale_sets = true;
+  AzureStateWorld world(azure_sim::SmallSpec(1), {}, settings);
+  NicRequest first = world.Ask(VmId(0), {});
+  first.wanted.push_back({"spoke-a", ip::Family::kV4, 28});
+  world.Request(std::move(first));
+  ASSERT_TRUE(world.Answer(VmId(0)).ok());
+  const ip::Prefix a = world.RangeOf(VmId(0), "spoke-a");
+  ASSERT_EQ(a.length(), 28);
+  OthersFailToWrite(world, [](azure_sim::Json& entries) {
+    ASSERT_EQ(entries[1]["name"], "spoke-a");
+    ASSERT_FALSE(entries[1]["properties"].contains("privateIPAddressPrefixLength"));
+  });
+  ASSERT_EQ(world.RangeOf(VmId(0), "spoke-a"), a) << "its operation has failed";
+
+  NicRequest request = world.Ask(VmId(0), {});
+  request.wanted.push_back({"spoke-c", ip::Family::kV4, 28});
+  request.configurations = {{"spoke-a", a}};
+  world.Request(std::move(request));
+  const auto nic = world.Answer(VmId(0));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_THAT(NamesOf(*nic), testing::UnorderedElementsAre("spoke-a", "spoke-c"));
+  EXPECT_EQ(world.RangeOf(VmId(0), "spoke-a"), a);
 }
 
 }  // namespace

@@ -47,6 +47,12 @@ enum class WorkStage : uint8_t {
   kPoll,
 };
 
+// An IP configuration as the model has it, which need not be what is on the NIC.
+struct EntryInModel {
+  std::string name;
+  std::optional<int> prefix_length;  // nullopt: not said.
+};
+
 // The call that a VM's work would make next.
 struct WorkCall {
   CallKind kind = CallKind::kGetInstanceNic;
@@ -156,15 +162,14 @@ class InstanceWork {
   void OnNic(const NicResource& nic, const WorkContext& context);
   void OnNicAfterFailure(const NicResource& nic, const WorkContext& context);
   bool IsComplete(const NicResource& nic) const;
-  bool MustSeeNic(const std::vector<std::string>& present) const;
+  bool MustSeeNic(const std::vector<EntryInModel>& present) const;
   void OnIncomplete(const WorkContext& context);
   void TryNextNic(const absl::Status& status, const WorkContext& context);
 
-  // The names that the model has for the NIC to be changed; nullopt: it has no such NIC. Learns the
-  // subnet.
-  std::optional<std::vector<std::string>> NamesInModel();
+  // What the model has for the NIC to be changed; nullopt: it has no such NIC. Learns the subnet.
+  std::optional<std::vector<EntryInModel>> EntriesInModel();
   void Plan(const WorkContext& context);
-  NicChange PlanChange(const std::vector<std::string>& present, const WorkContext& context);
+  NicChange PlanChange(const std::vector<EntryInModel>& present, const WorkContext& context);
   absl::StatusOr<http::Request> BuildPut(const NicChange& change) const;
   absl::Status CheckBlocks() const;
   void AfterOperation(const WorkContext& context);

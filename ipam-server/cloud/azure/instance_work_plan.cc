@@ -12,24 +12,42 @@ bool Contains(const std::vector<std::string>& names, std::string_view name) {
                      [&](const std::string& other) { return SameName(other, name); });
 }
 
+const EntryInModel* Find(const std::vector<EntryInModel>& present, std::string_view name) {
+  const auto found = std::find_if(present.begin(), present.end(), [&](const EntryInModel& entry) {
+    return SameName(entry.name, name);
+  });
+  return found == present.end() ? nullptr : &*found;
+}
+
+// Others may have taken it out, or made one address of a block.
+bool Has(const std::vector<EntryInModel>& present, const IpConfiguration& wanted) {
+  const EntryInModel* const entry = Find(present, wanted.name);
+  return entry != nullptr && entry->prefix_length.value_or(wanted.range.length()) ==
+                                 static_cast<int>(wanted.range.length());
+}
+
 }  // namespace
 
-std::optional<std::vector<std::string>> InstanceWork::NamesInModel() {
-  std::vector<std::string> names;
+std::optional<std::vector<EntryInModel>> InstanceWork::EntriesInModel() {
+  std::vector<EntryInModel> entries;
   if (is_flexible()) {
     const auto nic = DecodeNic(nic_body_);
     if (!nic.ok()) return std::nullopt;
-    for (const NicConfiguration& entry : nic->configurations) names.push_back(entry.name);
-    return names;
+    for (const NicConfiguration& entry : nic->configurations) {
+      std::optional<int> length;
+      if (entry.range.has_value()) length = static_cast<int>(entry.range->length());
+      entries.push_back({entry.name, length});
+    }
+    return entries;
   }
   if (!model_->nics.has_value()) return std::nullopt;
   for (const ModelNic& nic : *model_->nics) {
     if (!SameName(nic.name, nic_name_)) continue;
     for (const ModelConfiguration& entry : nic.configurations) {
-      names.push_back(entry.name);
+      entries.push_back({entry.name, entry.prefix_length});
       if (entry.primary) subnet_ = entry.subnet;
     }
-    return names;
+    return entries;
   }
   return std::nullopt;
 }
@@ -48,28 +66,27 @@ absl::Status InstanceWork::CheckBlocks() const {
 
 // The model has names without addresses, and lacks what somebody else has taken out of it in a
 // write that failed, while the NIC has it still.
-bool InstanceWork::MustSeeNic(const std::vector<std::string>& present) const {
-  const auto is_present = [&](const IpConfiguration& entry) {
-    return Contains(present, entry.name);
-  };
+bool InstanceWork::MustSeeNic(const std::vector<EntryInModel>& present) const {
   const std::vector<IpConfiguration>& kept = request_.configurations;
   return !shown_.has_value() &&
-         (std::any_of(request_.removing.begin(), request_.removing.end(), is_present) ||
-          !std::all_of(kept.begin(), kept.end(), is_present));
+         (std::any_of(request_.removing.begin(), request_.removing.end(),
+                      [&](const auto& entry) { return Find(present, entry.name) != nullptr; }) ||
+          !std::all_of(kept.begin(), kept.end(),
+                       [&](const auto& entry) { return Has(present, entry); }));
 }
 
-NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
+NicChange InstanceWork::PlanChange(const std::vector<EntryInModel>& present,
                                    const WorkContext& context) {
   NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
   for (const IpConfiguration& entry : request_.removing) {
     // `shown_` without a value names none that is present.
     if (shown_.has_value() && Contains(shown_->removable, entry.name) &&
-        Contains(present, entry.name)) {
+        Find(present, entry.name) != nullptr) {
       change.remove.push_back(entry.name);
     }
   }
   for (const WantedConfiguration& wanted : request_.wanted) {
-    const bool there = Contains(present, wanted.name);
+    const bool there = Find(present, wanted.name) != nullptr;
     if (cleaning_) {
       if (there && !Contains(usable_, wanted.name)) change.remove.push_back(wanted.name);
     } else if (!there) {
@@ -84,10 +101,8 @@ NicChange InstanceWork::PlanChange(const std::vector<std::string>& present,
   // Our write would take off the NIC what the model lacks, under a pod. What comes back under its
   // name keeps its address.
   for (const IpConfiguration& entry : request_.configurations) {
-    if (!shown_.has_value() || !Contains(shown_->kept, entry.name) ||
-        Contains(present, entry.name)) {
-      continue;
-    }
+    if (!shown_.has_value() || !Contains(shown_->kept, entry.name) || Has(present, entry)) continue;
+    change.remove.push_back(entry.name);
     change.add.push_back({entry.name, entry.range.family(), entry.range.length()});
   }
   return change;
@@ -123,7 +138,7 @@ void InstanceWork::Plan(const WorkContext& context) {
     }
     nic_name_ = model_->nics->front().name;
   }
-  const auto present = NamesInModel();
+  const auto present = EntriesInModel();
   if (!present.has_value()) {
     nic_name_.clear();
     Retry(absl::UnavailableError("the model of VM " + id_.text() + " lacks the NIC"), context);

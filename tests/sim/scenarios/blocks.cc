@@ -26,6 +26,16 @@ void AddBlocks(std::vector<Scenario>& all) {
                     .Until(absl::Minutes(10))
                     .Promises("made single by others", 3)
                     .Build());
+  Builder failed("blocks-that-others-fail-to-write-back",
+                 "seed 501623: our next write carried it out", 3);
+  failed.Blocks().Azure().OnAll(10, Act::kStartPods, 6).Until(absl::Minutes(10));
+  for (double second = 40; second < 500; second += 90) {
+    failed.At(second, Act::kCloudRefuses, 0, 70, 50);
+    failed.Each({second + 1, 2, second + 13}, Act::kWriteBack, 0, 1);
+    failed.OnAll(second + 55, Act::kStartPods, 14);
+    failed.OnAll(second + 80, Act::kStopPods, 14);
+  }
+  all.push_back(failed.Promises("written by others", 8).Build());
   all.push_back(Builder("a-block-off-its-nic-is-in-use",
                         "seed 142: what else the block has counted as available", 3)
                     .Blocks()

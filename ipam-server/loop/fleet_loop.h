@@ -332,6 +332,8 @@ class FleetLoop {
   std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
+  // Those that had not spoken when the store was taken for the newest there is, until they do.
+  std::set<NodeKey> unheard_;
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.

@@ -1,5 +1,6 @@
 // While the store may be older than what nodes were told: see ledger/recovery.h.
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,9 @@ void FleetLoop::TryToOpen(Batch& batch) {
     return;
   const std::vector<NodeKey> known = NodesWithAddresses(state_.fleet.ledger);
   if (recovery.MayOpen(known, batch.now)) {
+    std::set_difference(known.begin(), known.end(), recovery.spoken().begin(),
+                        recovery.spoken().end(), std::inserter(unheard_, unheard_.end()));
+    for (const auto& [key, session] : sessions_) unheard_.erase(key);
     batch.effects.Merge(EndRecovery(state_, batch.now));
     return;
   }

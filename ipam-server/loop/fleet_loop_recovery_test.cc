@@ -215,6 +215,23 @@ TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("liar")));
 }
 
+// Such a cloud is told all that is to be on a NIC, and takes off what the store does not name.
+TEST_F(LoopRecoveryTest, TheNicOfANodeThatHasNotSpokenIsLeftAsItIs) {
+  GreetWith(1, "");
+  ASSERT_FALSE(cloud_.waiting().empty()) << "there is something to ask for";
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-2");
+  clock_.Advance(Recovery::kProvingTime);
+  ASSERT_EQ(PhaseNow(), "open") << "it did not speak";
+  Step();
+  EXPECT_THAT(cloud_.waiting(), IsEmpty()) << "it may have been told more than the store knows";
+  GreetWith(2, "");
+  clock_.Advance(absl::Minutes(1));
+  Step();
+  EXPECT_FALSE(cloud_.waiting().empty());
+}
+
 TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   GreetWith(1, "");
   AnswerCloud();

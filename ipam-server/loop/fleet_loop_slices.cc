@@ -176,9 +176,15 @@ void FleetLoop::FinishListing(Batch& batch) {
 
 // --- What is said to the cloud and to agents. ---
 
-// Where machines are known by name only, what has the name now is another's NIC.
+// A cloud that does not choose is told all that is to be on a NIC, and takes off what the store
+// does not name. Where machines are known by name only, what has the name now is another's NIC;
+// and what has not spoken may have been told more than the store knows. AskCloudAgain() asks once
+// it has.
 bool FleetLoop::MayAskCloud(const NodeRecord& record) const {
-  if (record.mode == NodeMode::kRetired && !settings_.fleet.cloud_chooses) return false;
+  const bool is_told_all = !settings_.fleet.cloud_chooses;
+  if (is_told_all && (record.mode == NodeMode::kRetired || unheard_.contains(record.key))) {
+    return false;
+  }
   return HasItsInstance(state_.fleet.ledger, record);
 }
 

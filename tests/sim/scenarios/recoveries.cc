@@ -32,6 +32,15 @@ void AddRecoveries(std::vector<Scenario>& all) {
   all.push_back(
       rests.Until(absl::Minutes(6)).Promises("server died", 2).Promises("restore", 1).Build());
 
+  // What one of them was told since the backup nobody else knows, and it cannot say so in time.
+  Builder cut("cut-off-since-a-restore", "seed 509549: a silent node's NIC was written", 4);
+  cut.OnAll(10, Act::kStartPods, 4);
+  for (double second = 60; second < 500; second += 220) {
+    cut.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 2, 9);
+    cut.At(second + 50, Act::kCutNode, 2, 0, 150).At(second + 80, Act::kRestore, 0, 1);
+  }
+  all.push_back(cut.Until(absl::Minutes(11)).Promises("restore", 2).Build());
+
   // One whose name another has speaks last, and is told of what it has given up since the backup.
   Builder two("names-two-have-since-a-restore",
               "seed 109277: an old store's list was told to one that had not spoken", 5);

@@ -86,13 +86,19 @@ void ReadLabels(const ConfigMap& root, std::map<std::string, std::string>* label
 }
 
 // Takes a URL such as "http://169.254.169.254", behind which paths are put.
+// The platform is at addresses, and a name would be resolved by servers that pods may reach.
 absl::Status TakeBaseUrl(std::string_view text, std::string* out) {
   constexpr std::string_view kScheme = "http://";
-  const bool right = text.substr(0, kScheme.size()) == kScheme && text.size() > kScheme.size() &&
-                     text.find_first_of("/?#@ ", kScheme.size()) == std::string_view::npos;
-  if (!right) {
+  constexpr std::string_view kDefaultPort = ":80";
+  std::string_view host = text.substr(std::min(text.size(), kScheme.size()));
+  const bool has_port = config::IsHostPort(host);
+  if (has_port) host = host.substr(0, host.rfind(':'));
+  const bool right = text.substr(0, kScheme.size()) == kScheme &&
+                     config::IsHostPort(fmt::format("{}{}", host, kDefaultPort));
+  if (host.size() > 1 && host.front() == '[') host = host.substr(1, host.size() - 2);
+  if (!right || !ip::Address::Parse(host).ok()) {
     return absl::InvalidArgumentError(
-        fmt::format("must be http://HOST or http://HOST:PORT and no more, not '{}'", text));
+        fmt::format("must be http://ADDRESS or http://ADDRESS:PORT and no more, not '{}'", text));
   }
   *out = std::string(text);
   return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "netagent/config.h"
 
+#include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -219,14 +220,14 @@ TEST(AgentConfig, AzureIsAskedExactlyIfItsMapIsThere) {
   ASSERT_TRUE(defaults.ok()) << defaults.status();
   EXPECT_EQ(defaults->azure, AzureConfig());
   EXPECT_TRUE(defaults->azure->prove);
-  const auto all =
-      ParseAgentConfig(text +
-                           "azure:\n  imds: http://127.0.0.1:8080\n  wireserver: http://wire.test\n"
-                           "  reflector: 10.0.0.9\n  prove: false\n  prove_deadline: 30s\n",
-                       "agent.yaml", AllThere);
+  const auto all = ParseAgentConfig(
+      text +
+          "azure:\n  imds: http://127.0.0.1:8080\n  wireserver: http://[fd00::1]:81\n"
+          "  reflector: 10.0.0.9\n  prove: false\n  prove_deadline: 30s\n",
+      "agent.yaml", AllThere);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_EQ(all->azure, (AzureConfig{.imds = "http://127.0.0.1:8080",
-                                     .wireserver = "http://wire.test",
+                                     .wireserver = "http://[fd00::1]:81",
                                      .reflector = ip::Address::V4(0x0A000009),
                                      .prove = false,
                                      .prove_deadline = absl::Seconds(30)}));
@@ -299,11 +300,20 @@ TEST(AgentConfig, WhatAzureCannotBeAskedWithIsAMistake) {
       "server: a:1\ntls: {insecure: true}\nazure:\n  imds: https://169.254.169.254\n"
       "  wireserver: http://168.63.129.16/machine\n  reflector: fd00::9\n"
       "  prove_deadline: 0s\n  proof: true\n");
-  EXPECT_THAT(text, HasSubstr("agent.yaml:4: azure.imds: must be http://HOST"));
-  EXPECT_THAT(text, HasSubstr("agent.yaml:5: azure.wireserver: must be http://HOST"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:4: azure.imds: must be http://ADDRESS"));
+  EXPECT_THAT(text, HasSubstr("agent.yaml:5: azure.wireserver: must be http://ADDRESS"));
   EXPECT_THAT(text, HasSubstr("agent.yaml:6: azure.reflector: must be an IPv4 address"));
   EXPECT_THAT(text, HasSubstr("agent.yaml:7: azure.prove_deadline"));
   EXPECT_THAT(text, HasSubstr("agent.yaml:8: azure.proof"));
+  for (const char* url :
+       {"http://metadata.internal", "http://", "http://169.254.169.254:0",
+        "http://169.254.169.254:80:80", "http://[169.254.169.254", "http://fd00::1",
+        "http://[fd00::1]:", "http://user@169.254.169.254", "169.254.169.254"}) {
+    EXPECT_THAT(Mistakes(fmt::format(
+                    "server: a:1\ntls: {{insecure: true}}\nazure:\n  imds: \"{}\"\n", url)),
+                HasSubstr("azure.imds: must be http://ADDRESS"))
+        << url;
+  }
 }
 
 TEST(AgentConfig, MetricsAreServedUnlessTurnedOff) {

@@ -19,7 +19,7 @@
 #include "lib/daemon/daemon_main.h"
 #include "lib/daemon/probe.h"
 #include "lib/daemon/served_health.h"
-#include "lib/http/curl_transport.h"
+#include "lib/http/plain_transport.h"
 #include "lib/nft/connection.h"
 #include "lib/node_checks/facts/network_facts.h"
 #include "lib/node_checks/facts/virtual_services.h"
@@ -98,7 +98,8 @@ absl::StatusOr<node_api::NodeIdentity> ReadIdentity(const AgentConfig& config) {
 
 absl::StatusOr<http::Response> FetchFromAzure(const http::Request& request,
                                               absl::Duration timeout) {
-  return http::Fetch(request, timeout, {.max_response_bytes = azure::kMaxImdsBytes});
+  ASSIGN_OR_RETURN(const auto transport, http::PlainTransport::Create(azure::kMaxImdsBytes));
+  return http::Fetch(*transport, request, timeout);
 }
 
 // Makes Azure's parts. It starts threads, so the signals have to be blocked before.
@@ -353,18 +354,16 @@ HealthParts HealthPartsOf(daemon::ServedHealth& health, NodeChecks& checks) {
 }
 
 // Makes what asks for the node's maintenance, where anybody is to be asked. It starts a thread.
-std::unique_ptr<MaintenanceWatch> WatchMaintenance(const AgentConfig& config,
-                                                   const std::string& name_in_azure,
-                                                   telemetry::Log& log) {
+absl::StatusOr<std::unique_ptr<MaintenanceWatch>> WatchMaintenance(const AgentConfig& config,
+                                                                   const std::string& name_in_azure,
+                                                                   telemetry::Log& log) {
   if (!config.maintenance) return nullptr;
   std::unique_ptr<MaintenanceSource> source;
   if (!config.maintenance->file.empty()) {
     source = std::make_unique<FileEvents>(config.maintenance->file, config.node_name);
   } else {
-    source = std::make_unique<AzureEvents>(
-        config.azure->imds, name_in_azure,
-        std::make_unique<http::CurlTransport>(http::CurlOptions{
-            .max_connections = 1, .max_response_bytes = kMaxScheduledEventsBytes}));
+    ASSIGN_OR_RETURN(auto transport, http::PlainTransport::Create(kMaxScheduledEventsBytes));
+    source = std::make_unique<AzureEvents>(config.azure->imds, name_in_azure, std::move(transport));
   }
   auto watch = std::make_unique<MaintenanceWatch>(std::move(source), config.maintenance->poll, log);
   watch->Start();
@@ -423,8 +422,8 @@ absl::Status Run(const AgentConfig& written, telemetry::Log& standard_error) {
   // They start after forwarding is on, and run even while the agent below cannot start.
   NodeChecks checks(config, log);
 
-  const std::unique_ptr<MaintenanceWatch> maintenance =
-      WatchMaintenance(config, in_azure.name, log);
+  ASSIGN_OR_RETURN(const std::unique_ptr<MaintenanceWatch> maintenance,
+                   WatchMaintenance(config, in_azure.name, log));
   ASSIGN_OR_RETURN(os::EventLoop loop, os::EventLoop::Create());
   Agent agent(config, identity,
               {.links = *links,

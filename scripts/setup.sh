@@ -23,7 +23,7 @@ packages=(
   # build
   g++ cmake ninja-build ccache mold pkg-config git ca-certificates
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc++-dev libabsl-dev
-  libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev
+  libc-ares-dev libre2-dev zlib1g-dev libssl-dev libcurl4-openssl-dev libevent-dev
   libgtest-dev libgmock-dev libsqlite3-dev libyaml-cpp-dev libspdlog-dev libfmt-dev
   nlohmann-json3-dev rapidjson-dev musl-tools libcli11-dev libmnl-dev libnftnl-dev libbpf-dev clang-14
   libexpat1-dev libarchive-dev prometheus-cpp-dev
@@ -35,8 +35,8 @@ packages=(
   libclang-rt-14-dev clang-tidy-14 clang-format-14 shellcheck
 )
 
-# What makes programs for arm64 here. Of yaml-cpp and prometheus-cpp the libraries alone: their development
-# packages of two architectures exclude each other (cmake/arm64). The last line is what iptables-legacy is
+# What makes programs for arm64 here. Of yaml-cpp, prometheus-cpp and libevent the libraries alone: their
+# development packages of two architectures exclude each other (cmake/arm64). The last line is what iptables-legacy is
 # started with (scripts/image/arm64_iptables.sh).
 arm64_packages=(
   g++-12-aarch64-linux-gnu qemu-user musl-dev:arm64 libc6-dev:arm64
@@ -44,7 +44,7 @@ arm64_packages=(
   zlib1g-dev:arm64 libssl-dev:arm64 libcurl4-openssl-dev:arm64 libgtest-dev:arm64 libgmock-dev:arm64
   libsqlite3-dev:arm64 libyaml-cpp0.7:arm64 libspdlog-dev:arm64 libfmt-dev:arm64 libmnl-dev:arm64
   libnftnl-dev:arm64 libbpf-dev:arm64 libexpat1-dev:arm64 libarchive-dev:arm64
-  libprometheus-cpp-core1.0:arm64 libcpp-httplib-dev:arm64
+  libprometheus-cpp-core1.0:arm64 libevent-core-2.1-7:arm64 libevent-extra-2.1-7:arm64 libcpp-httplib-dev:arm64
   libxtables12:arm64 libip4tc2:arm64 libip6tc2:arm64 libnetfilter-conntrack3:arm64
 )
 

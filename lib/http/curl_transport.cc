@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
@@ -83,40 +82,9 @@ class CurlCall {
   char error_[CURL_ERROR_SIZE] = {};
 };
 
-bool IsTokenText(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
-  });
-}
-
-// Tells whether libcurl takes the text as it is: it would escape some of the others, or end the URL
-// at a NUL.
-bool IsUrlText(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
-  });
-}
-
-// A line break in a value would begin a header of somebody else's choice.
-bool IsHeaderValue(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return c != '\r' && c != '\n' && c != '\0'; });
-}
-
-// Servers wait for the body of these unless "Content-Length: 0" says that there is none.
-bool MayHaveBody(std::string_view method) {
-  return method == "POST" || method == "PUT" || method == "PATCH";
-}
-
 long Milliseconds(absl::Duration duration) {
   // Zero would mean "no limit" to libcurl.
   return static_cast<long>(std::max<int64_t>(1, absl::ToInt64Milliseconds(duration)));
-}
-
-// Returns where the request went, without the query: that may be signed.
-std::string Target(const Request& request) {
-  const std::string_view url = request.url;
-  return fmt::format("{} {}", request.method, url.substr(0, url.find('?')));
 }
 
 bool IsTlsRefusal(CURLcode code, std::string_view text) {
@@ -176,13 +144,7 @@ std::string HostOf(std::string_view url) {
 absl::Status CurlCall::Prepare(const CurlOptions& options, absl::Duration timeout) {
   handle_.reset(curl_easy_init());
   if (handle_ == nullptr) return absl::ResourceExhaustedError("libcurl gives no handle");
-  if (!IsTokenText(request_.method)) {
-    return absl::InvalidArgumentError(fmt::format("no HTTP method: \"{}\"", request_.method));
-  }
-  if (!IsUrlText(request_.url)) {
-    return absl::InvalidArgumentError(
-        fmt::format("no URL: \"{}\"", absl::CHexEscape(request_.url)));
-  }
+  RETURN_IF_ERROR(CheckRequest(request_));
   max_body_ = options.max_response_bytes;
   CURL* handle = handle_.get();
   curl_easy_setopt(handle, CURLOPT_PRIVATE, this);
@@ -232,10 +194,6 @@ absl::Status CurlCall::PrepareHeaders() {
   bool has_type = false;
   std::vector<std::string> lines = {"Expect:"};
   for (const Header& header : request_.headers) {
-    if (!IsTokenText(header.name) || !IsHeaderValue(header.value)) {
-      return absl::InvalidArgumentError(
-          fmt::format("header \"{}\" cannot be sent", absl::CHexEscape(header.name)));
-    }
     has_type = has_type || absl::EqualsIgnoreCase(header.name, "Content-Type");
     // libcurl takes "Name:" for "leave it out".
     lines.push_back(header.value.empty() ? header.name + ";" : header.name + ": " + header.value);
@@ -317,7 +275,7 @@ size_t CurlCall::OnBody(char* data, size_t size, size_t count, void* self) {
 }
 
 absl::StatusOr<Response> CurlCall::Finish(CURLcode code) {
-  if (code != CURLE_OK) return base::Annotate(ErrorOf(code), Target(request_));
+  if (code != CURLE_OK) return base::Annotate(ErrorOf(code), TargetOf(request_));
   long status = 0;
   curl_easy_getinfo(handle_.get(), CURLINFO_RESPONSE_CODE, &status);
   response_.status = static_cast<int>(status);
@@ -376,7 +334,7 @@ SteadyClock::time_point CurlCall::LeaveBy() const {
 }
 
 absl::Status CurlCall::Late() const {
-  const std::string target = Target(request_);
+  const std::string target = TargetOf(request_);
   if (Info(CURLINFO_PRETRANSFER_TIME_T) == 0) {
     return absl::UnavailableError(fmt::format("{}: not sent in its time to leave", target));
   }
@@ -532,11 +490,7 @@ void CurlTransport::Wake() { impl_->Wake(); }
 absl::StatusOr<Response> Fetch(Request request, absl::Duration timeout,
                                const CurlOptions& options) {
   CurlTransport transport(options);
-  transport.Send(1, std::move(request), timeout);
-  for (;;) {
-    std::vector<Completion> completed = transport.Wait(timeout);
-    if (!completed.empty()) return std::move(completed.front().response);
-  }
+  return Fetch(transport, std::move(request), timeout);
 }
 
 bool NeverProxied(std::string_view url) {

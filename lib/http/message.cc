@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "fmt/core.h"
 
 namespace spoke::http {
 namespace {
@@ -15,7 +17,52 @@ bool SameName(std::string_view a, std::string_view b) {
   return absl::EqualsIgnoreCase({a.data(), a.size()}, {b.data(), b.size()});
 }
 
+bool IsTokenText(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  });
+}
+
+// What is no printable ASCII would have to be escaped, or ends the URL.
+bool IsUrlText(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && static_cast<unsigned char>(c) < 0x7F;
+  });
+}
+
+// A line break in a value would begin a header of somebody else's choice.
+bool IsHeaderValue(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return c != '\r' && c != '\n' && c != '\0'; });
+}
+
 }  // namespace
+
+absl::Status CheckRequest(const Request& request) {
+  if (!IsTokenText(request.method)) {
+    return absl::InvalidArgumentError(
+        fmt::format("no HTTP method: \"{}\"", absl::CHexEscape(request.method)));
+  }
+  if (!IsUrlText(request.url)) {
+    return absl::InvalidArgumentError(fmt::format("no URL: \"{}\"", absl::CHexEscape(request.url)));
+  }
+  for (const Header& header : request.headers) {
+    if (!IsTokenText(header.name) || !IsHeaderValue(header.value)) {
+      return absl::InvalidArgumentError(
+          fmt::format("header \"{}\" cannot be sent", absl::CHexEscape(header.name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string TargetOf(const Request& request) {
+  const std::string_view url = request.url;
+  return fmt::format("{} {}", request.method, url.substr(0, url.find('?')));
+}
+
+bool MayHaveBody(std::string_view method) {
+  return method == "POST" || method == "PUT" || method == "PATCH";
+}
 
 void Headers::Add(std::string name, std::string value) {
   headers_.push_back({std::move(name), std::move(value)});

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 
 namespace spoke::http {
@@ -54,6 +55,18 @@ struct Request {
 
   bool operator==(const Request&) const = default;
 };
+
+// Checks that a request can be sent as it is: no part of it could end its line and begin another.
+// Errors: kInvalidArgument, which says what is wrong with the method, the URL or a header.
+absl::Status CheckRequest(const Request& request);
+
+// Returns what an error calls a request, "GET http://host/path": without the query, which may be
+// signed.
+std::string TargetOf(const Request& request);
+
+// Returns whether a server waits for the body of such a request unless "Content-Length: 0" says
+// that there is none (RFC 9110, section 8.6).
+bool MayHaveBody(std::string_view method);
 
 struct Response {
   int status = 0;

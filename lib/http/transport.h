@@ -1,5 +1,6 @@
 // Many HTTP calls at once, for one thread that drives a state machine: it sends, waits, and is told
-// what completed. Implementations: CurlTransport, and FakeTransport in tests.
+// what completed. Implementations: CurlTransport; PlainTransport for the cloud's services on the
+// machine itself; FakeTransport in tests.
 #pragma once
 
 #include <cstdint>
@@ -45,5 +46,8 @@ class Transport {
   // Makes the present or the next Wait() return. Any thread may call it.
   virtual void Wake() = 0;
 };
+
+// Makes one call over a transport that has no other, and blocks. Errors: as Completion.
+absl::StatusOr<Response> Fetch(Transport& transport, Request request, absl::Duration timeout);
 
 }  // namespace spoke::http

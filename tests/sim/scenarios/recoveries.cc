@@ -3,7 +3,23 @@
 
 namespace spoke::sim {
 
+namespace {
+
+void AddUnseenRestores(std::vector<Scenario>& all) {
+  // What one of them was told since the backup nobody else knows, and it cannot say so in time.
+  Builder cut("cut-off-since-a-restore", "seed 509549: a silent node's NIC was written", 4);
+  cut.OnAll(10, Act::kStartPods, 4);
+  for (double second = 60; second < 500; second += 220) {
+    cut.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 2, 9);
+    cut.At(second + 50, Act::kCutNode, 2, 0, 150).At(second + 80, Act::kRestore, 0, 1);
+  }
+  all.push_back(cut.Until(absl::Minutes(11)).Promises("restore", 2).Build());
+}
+
+}  // namespace
+
 void AddRecoveries(std::vector<Scenario>& all) {
+  AddUnseenRestores(all);
   // Their pods use what a server gave them that is gone with its store, until they boot.
   Builder unknown("unknown-since-a-restore", "seed 61534: what was free by an old store was not",
                   6);
@@ -31,15 +47,6 @@ void AddRecoveries(std::vector<Scenario>& all) {
   for (const uint64_t node : {3U, 4U, 5U}) rests.At(143, Act::kStartPods, node, 20);
   all.push_back(
       rests.Until(absl::Minutes(6)).Promises("server died", 2).Promises("restore", 1).Build());
-
-  // What one of them was told since the backup nobody else knows, and it cannot say so in time.
-  Builder cut("cut-off-since-a-restore", "seed 509549: a silent node's NIC was written", 4);
-  cut.OnAll(10, Act::kStartPods, 4);
-  for (double second = 60; second < 500; second += 220) {
-    cut.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 2, 9);
-    cut.At(second + 50, Act::kCutNode, 2, 0, 150).At(second + 80, Act::kRestore, 0, 1);
-  }
-  all.push_back(cut.Until(absl::Minutes(11)).Promises("restore", 2).Build());
 
   // One whose name another has speaks last, and is told of what it has given up since the backup.
   Builder two("names-two-have-since-a-restore",

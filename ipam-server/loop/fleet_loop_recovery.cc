@@ -1,6 +1,5 @@
 // While the store may be older than what nodes were told: see ledger/recovery.h.
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -99,9 +98,10 @@ void FleetLoop::TryToOpen(Batch& batch) {
     return;
   const std::vector<NodeKey> known = NodesWithAddresses(state_.fleet.ledger);
   if (recovery.MayOpen(known, batch.now)) {
-    std::set_difference(known.begin(), known.end(), recovery.spoken().begin(),
-                        recovery.spoken().end(), std::inserter(unheard_, unheard_.end()));
-    for (const auto& [key, session] : sessions_) unheard_.erase(key);
+    // Those that have nothing here, too: they may have been told since.
+    for (const auto& [key, record] : state_.fleet.ledger.nodes()) {
+      if (!recovery.spoken().contains(key) && !sessions_.contains(key)) unheard_.insert(key);
+    }
     batch.effects.Merge(EndRecovery(state_, batch.now));
     return;
   }

@@ -8,6 +8,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/loop/testing/fleet_loop_for_test.h"
 #include "tests/support/temp_dir.h"
@@ -47,6 +48,14 @@ class LoopRecoveryTest : public FleetLoopTest {
   }
   std::string Ahead(uint64_t epoch, uint64_t nodes = 1) {
     return witness_->Sign({.store_id = settings_.new_store_id, .epoch = epoch, .nodes = nodes});
+  }
+  void SetModeOf(const std::string& node, NodeMode mode) {
+    loop_->PostChange(
+        [=, this](ServerState& state, RawRecords&) {
+          return SetMode(state.fleet, node, mode, clock_.Now());
+        },
+        [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+    Step();
   }
   std::string PhaseNow() {
     std::string phase;
@@ -227,6 +236,32 @@ TEST_F(LoopRecoveryTest, TheNicOfANodeThatHasNotSpokenIsLeftAsItIs) {
   Step();
   EXPECT_THAT(cloud_.waiting(), IsEmpty()) << "it may have been told more than the store knows";
   GreetWith(2, "");
+  clock_.Advance(absl::Minutes(1));
+  Step();
+  EXPECT_FALSE(cloud_.waiting().empty());
+}
+
+TEST_F(LoopRecoveryTest, ANodeThatHadNothingMayHaveBeenToldMore) {
+  GreetWith(1, "");
+  loop_->PostHello(2, {.node = IdentityOf({"drained", "vm-2"})});
+  Step();
+  AnswerCloud();
+  SetModeOf("drained", NodeMode::kDraining);
+  const auto asked = SentTo<node_api::ReclaimRequest>(2);
+  ASSERT_THAT(asked, SizeIs(1));
+  loop_->PostFromAgent(ReclaimAnswerEvent{2, {.id = asked[0].id, .agreed = asked[0].ranges}});
+  Step();
+  AnswerCloud();
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-2");
+  GreetWith(3, "");
+  clock_.Advance(Recovery::kLeastTime);
+  ASSERT_EQ(PhaseNow(), "open") << "all that have addresses have spoken";
+  cloud_.TakeWaiting();
+  SetModeOf("drained", NodeMode::kActive);
+  EXPECT_THAT(cloud_.waiting(), IsEmpty()) << "its NIC would lose what this store does not know";
+  loop_->PostHello(4, {.node = IdentityOf({"drained", "vm-2"})});
   clock_.Advance(absl::Minutes(1));
   Step();
   EXPECT_FALSE(cloud_.waiting().empty());

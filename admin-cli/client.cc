@@ -23,7 +23,7 @@
 namespace spoke::ctl {
 namespace {
 
-using google::protobuf::Message;
+using google::protobuf::MessageLite;
 
 // What a call waits for, for as long as --timeout says.
 enum class Waits {
@@ -54,8 +54,10 @@ std::chrono::system_clock::time_point In(absl::Duration duration) {
 }
 
 // Returns the call's path; without `method`, it has the name of its request.
-std::string PathOf(std::string_view method, const Message& request) {
-  std::string_view name = request.GetDescriptor()->name();
+std::string PathOf(std::string_view method, const MessageLite& request) {
+  const std::string type = request.GetTypeName();
+  std::string_view name = type;
+  name.remove_prefix(name.rfind('.') + 1);
   name.remove_suffix(std::string_view("Request").size());
   return fmt::format("/{}/{}", v1::AdminService::service_full_name(),
                      method.empty() ? name : method);
@@ -152,7 +154,7 @@ struct Client::Calls {
   // Makes a call with one answer, or reads a stream of them, each into `response` before `each`. A
   // queue of our own gives each message of a stream its own deadline, which a call as a whole
   // cannot have: a backup may take an hour, but not be silent for a minute.
-  absl::Status Make(std::string_view method, const Message& request, Message& response,
+  absl::Status Make(std::string_view method, const MessageLite& request, MessageLite& response,
                     const std::function<absl::Status()>& each, Waits waits) const {
     ASSIGN_OR_RETURN(grpc::GenericStub* const chosen, Chosen());
     grpc::ClientContext context;
@@ -213,10 +215,10 @@ struct Client::Calls {
 
   // Returns `status`, where it is that nobody there knows the call, with what that means. Every
   // server that has operators at all knows GetStatus.
-  absl::Status Explained(const absl::Status& status, const Message& request) const {
+  absl::Status Explained(const absl::Status& status, const MessageLite& request) const {
     if (!absl::IsUnimplemented(status)) return status;
     absl::Status known = status;
-    if (request.GetDescriptor() != v1::GetStatusRequest::descriptor()) {
+    if (request.GetTypeName() != v1::GetStatusRequest().GetTypeName()) {
       v1::GetStatusResponse response;
       known = Make(
           "", v1::GetStatusRequest(), response, [] { return absl::OkStatus(); }, Waits::kForAll);
@@ -248,7 +250,8 @@ Client::~Client() = default;
 
 const std::string& Client::server() const { return calls_->server; }
 
-absl::Status Client::Ask(std::string_view method, const Message& request, Message& response) const {
+absl::Status Client::Ask(std::string_view method, const MessageLite& request,
+                         MessageLite& response) const {
   bool answered = false;
   const auto take = [&] {
     answered = true;
@@ -259,8 +262,9 @@ absl::Status Client::Ask(std::string_view method, const Message& request, Messag
   return answered ? absl::OkStatus() : absl::InternalError("the server answered nothing");
 }
 
-absl::Status Client::Read(std::string_view method, const Message& request, Message& response,
-                          const std::function<absl::Status()>& each, bool patient) const {
+absl::Status Client::Read(std::string_view method, const MessageLite& request,
+                          MessageLite& response, const std::function<absl::Status()>& each,
+                          bool patient) const {
   return calls_->Explained(
       calls_->Make(method, request, response, each, patient ? Waits::kForFirst : Waits::kForEach),
       request);

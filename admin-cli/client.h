@@ -129,12 +129,13 @@ class Client {
 
  private:
   struct Calls;  // The part that needs gRPC's headers.
-  using Message = google::protobuf::Message;
+  using MessageLite = google::protobuf::MessageLite;
 
   // `method` may be empty, as above.
-  absl::Status Ask(std::string_view method, const Message& request, Message& response) const;
+  absl::Status Ask(std::string_view method, const MessageLite& request,
+                   MessageLite& response) const;
   // Calls `each` whenever `response` is the next message.
-  absl::Status Read(std::string_view method, const Message& request, Message& response,
+  absl::Status Read(std::string_view method, const MessageLite& request, MessageLite& response,
                     const std::function<absl::Status()>& each, bool patient) const;
 
   std::unique_ptr<Calls> calls_;

@@ -1,12 +1,15 @@
-# add_proto(<name> PROTOS ... [GRPC | SERVICE] [LITE] [COLD] [PURE] [DEPS ...])
+# add_proto(<name> PROTOS ... [GRPC | SERVICE] [COLD] [PURE] [DEPS ...])
 #
 # Generated code is an OBJECT-like static library of its own, compiled as one unit without our
 # warnings: its headers are costly, so only edges (rpc/, store codecs, journal) may link it.
 # GRPC: messages and services. SERVICE: services alone, of messages in DEPS; those may be PURE, so
 # that a codec of values may link them too.
 # COLD: see Precompiled.cmake.
+#
+# All code is for protobuf's lite runtime: no program looks at messages by their descriptors, and the
+# full runtime takes each of them 1.5 MiB of memory. Tests have descriptors from tests/support/schema.h.
 function(add_proto name)
-  cmake_parse_arguments(ARG "GRPC;SERVICE;LITE;COLD;PURE" "" "PROTOS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "GRPC;SERVICE;COLD;PURE" "" "PROTOS;DEPS" ${ARGN})
   set(out ${PROJECT_BINARY_DIR}/generated)
   file(MAKE_DIRECTORY ${out})
   set(sources)
@@ -17,7 +20,7 @@ function(add_proto name)
     set(command)
     if(NOT ARG_SERVICE)
       set(products ${out}/${stem}.pb.cc ${out}/${stem}.pb.h)
-      set(command COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=${out} ${rel})
+      set(command COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR} --cpp_out=lite:${out} ${rel})
     endif()
     if(ARG_GRPC OR ARG_SERVICE)
       list(APPEND products ${out}/${stem}.grpc.pb.cc ${out}/${stem}.grpc.pb.h)
@@ -42,11 +45,8 @@ function(add_proto name)
   if(SPOKE_SANITIZE AND NOT SPOKE_SANITIZE STREQUAL "thread")
     target_compile_options(${name} PRIVATE -fno-sanitize=all)
   endif()
-  if(ARG_LITE)
-    target_link_libraries(${name} PUBLIC protobuf::libprotobuf-lite ${ARG_DEPS})
-  elseif(ARG_GRPC OR ARG_SERVICE)
-    target_link_libraries(${name} PUBLIC gRPC::grpc++ protobuf::libprotobuf ${ARG_DEPS})
-  else()
-    target_link_libraries(${name} PUBLIC protobuf::libprotobuf ${ARG_DEPS})
+  target_link_libraries(${name} PUBLIC protobuf::libprotobuf-lite ${ARG_DEPS})
+  if(ARG_GRPC OR ARG_SERVICE)
+    target_link_libraries(${name} PUBLIC gRPC::grpc++)
   endif()
 endfunction()

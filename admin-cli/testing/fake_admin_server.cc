@@ -14,6 +14,7 @@
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "proto/spoke/v1/admin.grpc.pb.h"
+#include "tests/support/schema.h"
 
 namespace spoke::ctl {
 namespace {
@@ -46,7 +47,7 @@ class FakeAdminServer::Service final : public v1::AdminService::Service {
   template <typename Request>
   grpc::Status Begin(const std::string& method, const Request& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    state.requests.push_back(method + " " + request.ShortDebugString());
+    state.requests.push_back(method + " " + testing_support::ShortTextOf(request));
     if (state.silent_method == method) {
       mutex.Unlock();
       ending.WaitForNotification();

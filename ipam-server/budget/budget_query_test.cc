@@ -3,6 +3,7 @@
 #include "fmt/core.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/schema.h"
 
 namespace spoke::ipam {
 namespace {
@@ -71,7 +72,7 @@ TEST(BudgetQuery, SaysAllThatIsKnownByName) {
   EXPECT_TRUE(internet.borrow());
   ASSERT_EQ(internet.teams_size(), 2);
   EXPECT_EQ(internet.teams(0).name(), "*");
-  EXPECT_EQ(internet.teams(1).ShortDebugString(),
+  EXPECT_EQ(testing_support::ShortTextOf(internet.teams(1)),
             "name: \"vision\" weight: 2 min: 1 max: 2 usage: 3 demand: 4 granted: 5 fair: 6 "
             "throttled: 7 connections: 8 refused_connections: 9 nodes: 10");
   const v1::BudgetInfo& mirror = response->budgets(1);
@@ -104,7 +105,7 @@ TEST(BudgetQuery, SaysTheNodesThatUseMost) {
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_THAT(NamesOf(*response), ElementsAre("internet"));
   ASSERT_EQ(static_cast<size_t>(response->nodes_size()), kMaxBudgetNodes);
-  EXPECT_EQ(response->nodes(0).ShortDebugString(),
+  EXPECT_EQ(testing_support::ShortTextOf(response->nodes(0)),
             "node: \"node00700\" budget: \"internet\" team: \"vision\" usage: 100 demand: 101 "
             "granted: 102 believed: 103 age_ms: 1400");
   EXPECT_EQ(response->nodes(1).node(), "node00000") << "those that use the same, by name";

@@ -2,7 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/spoke/v1/admin.pb.h"
+#include "tests/support/schema.h"
 
 namespace spoke::ipam {
 namespace {
@@ -13,8 +13,7 @@ Operator Of(Role role) { return {.name = "alice", .role = role, .from = "10.0.0.
 
 // A call that is new and in no row would be an admin's alone, and nobody would have decided so.
 TEST(Roles, EveryCallHasARow) {
-  const auto& service =
-      *v1::GetStatusRequest::descriptor()->file()->FindServiceByName("AdminService");
+  const auto& service = testing_support::AdminServiceDescriptor();
   ASSERT_GT(service.method_count(), 20);
   for (int i = 0; i < service.method_count(); ++i) {
     EXPECT_TRUE(LeastRole(service.method(i)->name()).has_value()) << service.method(i)->name();

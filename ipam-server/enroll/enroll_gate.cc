@@ -1,39 +1,16 @@
 #include "ipam-server/enroll/enroll_gate.h"
 
-#include <algorithm>
-
 #include "fmt/format.h"
 #include "lib/base/check.h"
 
 namespace spoke::ipam {
 namespace {
 
-// Looking through all keys costs; a flood must not make each request pay it.
-constexpr absl::Duration kSweepPause = absl::Seconds(1);
-
 int64_t WholeSeconds(absl::Duration wait) {
   return absl::ToInt64Seconds(absl::Ceil(wait, absl::Seconds(1)));
 }
 
 }  // namespace
-
-absl::Duration EnrollRateBook::Take(std::string_view key, absl::Time now) {
-  const std::string name(key);
-  auto it = full_at_.find(name);
-  if (it == full_at_.end()) {
-    if (full_at_.size() >= max_keys_ && now >= next_sweep_) {
-      next_sweep_ = now + kSweepPause;
-      absl::erase_if(full_at_, [&](const auto& entry) { return entry.second <= now; });
-    }
-    if (full_at_.size() >= max_keys_) return absl::ZeroDuration();
-    it = full_at_.emplace(name, now).first;
-  }
-  const absl::Time full_at = std::max(it->second, now) + rate_.refill;
-  const absl::Duration wait = full_at - now - rate_.refill * rate_.burst;
-  if (wait > absl::ZeroDuration()) return wait;
-  it->second = full_at;
-  return absl::ZeroDuration();
-}
 
 absl::Status EnrollGate::Enter(std::string_view peer, absl::Time now) {
   if (inside_ >= settings_.at_once) {

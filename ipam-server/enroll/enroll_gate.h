@@ -10,31 +10,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "lib/base/rate_book.h"
 
 namespace spoke::ipam {
-
-// A rate of `burst` at once, and then one every `refill`.
-struct EnrollRate {
-  uint32_t burst = 1;
-  absl::Duration refill = absl::Seconds(1);
-};
-
-// Who has used how much of a rate. Remembers at most `max_keys` of those whose share is not full
-// again; who comes beyond them is let through, since others must not be locked out by a flood.
-class EnrollRateBook {
- public:
-  EnrollRateBook(EnrollRate rate, size_t max_keys) : rate_(rate), max_keys_(max_keys) {}
-
-  // How long `key` has to wait; zero: not at all, and this counts.
-  absl::Duration Take(std::string_view key, absl::Time now);
-  size_t size() const { return full_at_.size(); }
-
- private:
-  const EnrollRate rate_;
-  const size_t max_keys_;
-  absl::flat_hash_map<std::string, absl::Time> full_at_;  // When its share is full again.
-  absl::Time next_sweep_ = absl::InfinitePast();
-};
 
 // Not thread-safe.
 class EnrollGate {
@@ -44,9 +22,9 @@ class EnrollGate {
     // Of these, of one address: it must not take the places of all others.
     size_t at_once_of_peer = 4;
     // The calls of one address, before a token is looked at: an agent backs off more than this.
-    EnrollRate per_peer{.burst = 10, .refill = absl::Seconds(2)};
+    base::Rate per_peer{.burst = 10, .refill = absl::Seconds(2)};
     // The certificates of one node.
-    EnrollRate per_node{.burst = 6, .refill = absl::Minutes(1)};
+    base::Rate per_node{.burst = 6, .refill = absl::Minutes(1)};
     size_t max_keys = 16'384;
   };
 
@@ -66,8 +44,8 @@ class EnrollGate {
   const Settings settings_;
   size_t inside_ = 0;
   absl::flat_hash_map<std::string, size_t> inside_by_peer_;  // None has 0.
-  EnrollRateBook peers_;
-  EnrollRateBook nodes_;
+  base::RateBook peers_;
+  base::RateBook nodes_;
 };
 
 }  // namespace spoke::ipam

@@ -544,6 +544,9 @@ def ipv6_switched_off(node):
     host = next(link["ifname"] for link in node.ip("link")
                 if link["ifname"] == result["interfaces"][0]["name"])
     sh("ip", "-6", "addr", "add", "fd10:250:ffff::1/128", "dev", "lo")
+    # The kernel makes it the node's own a moment later, and answers from another until then.
+    eventually("the node has its address", lambda: "fd10:250:ffff::1" in sh(
+        "ip", "-6", "route", "show", "table", "local"))
     pod.run("ping", "-6", "-n", "-c", "1", "-W", "2", "fd10:250:ffff::1")
     expect(host, "the host link")
 

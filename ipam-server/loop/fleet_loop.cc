@@ -157,6 +157,9 @@ void FleetLoop::Commit(Batch& batch) {
     state_.recovery.Committed();
     token_.clear();
   }
+  for (std::string& node : writer_.TakeOmitted()) {
+    edges_.log.Warn("history_omitted", {{"node", std::move(node)}});
+  }
   UpdateWithAddresses(batch.effects.changed);
   RememberMark(batch.now, /*at_once=*/false);
   CountEffects(batch.effects);

@@ -37,6 +37,7 @@
 #include "ipam-server/session/agent_session.h"
 #include "ipam-server/store/store.h"
 #include "ipam-server/telemetry/server_metrics.h"
+#include "lib/base/rate_book.h"
 #include "lib/os/clock.h"
 #include "lib/os/heartbeat.h"
 #include "lib/telemetry/log.h"
@@ -92,6 +93,11 @@ struct FleetView {
 // are for the owning thread.
 class FleetLoop {
  public:
+  // How often the cloud is asked for one node, by its name, where that is calls, which all nodes
+  // share: an agent can have its node asked for as often as it says that it has booted, or has
+  // another NIC. A node that grows to all that a NIC can have is asked for fewer times at once.
+  static constexpr base::Rate kCloudRequests{.burst = 32, .refill = absl::Seconds(2)};
+
   struct Edges {
     Store& store;
     AgentLink& agents;
@@ -332,6 +338,7 @@ class FleetLoop {
   std::set<std::pair<absl::Time, NodeKey>> forecasts_;  // When to look for a node's next forecast.
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
+  base::RateBook requests_{kCloudRequests, RecordWriter::kMostNodes};
   // Those that had not spoken when the store was taken for the newest there is, until they do.
   std::set<NodeKey> unheard_;
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.

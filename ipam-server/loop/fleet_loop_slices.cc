@@ -195,6 +195,14 @@ void FleetLoop::RequestSome() {
     const auto next = attach_waiting_.extract(attach_waiting_.begin());
     const NodeRecord* record = state_.fleet.ledger.Find(next.value());
     if (record == nullptr || !MayAskCloud(*record)) continue;
+    if (settings_.fleet.cloud_chooses) {
+      const absl::Time now = edges_.clock.Now();
+      if (const absl::Duration wait = requests_.Take(next.value().name, now);
+          wait > absl::ZeroDuration()) {
+        cloud_retries_[next.value()] = now + wait;
+        continue;
+      }
+    }
     NicRequest request = RequestFor(*record);
     request.mended = retry_waiting_.erase(next.value()) > 0;
     if (request.mended) cloud_retries_.erase(next.value());

@@ -342,5 +342,32 @@ TEST_F(FleetLoopTest, AStoreThatCannotBeReadEitherIsReadAgainUntilItCan) {
   EXPECT_EQ(CountAddresses(Stored()).in_use, 1U);
 }
 
+// Each look at a NIC is calls that all nodes share.
+TEST_F(SlicesTest, AnAgentThatSaysItBootsAllTheTimeLeavesTheCloudToOthers) {
+  settings_.fleet.cloud_chooses = true;
+  cloud_.ChooseFrom(settings_.pools[0].cidr);
+  loop_ = NewLoop();
+  const NodeKey hostile = KeyOf(1);
+  const auto greet = [&](SessionId session, const NodeKey& key, int boot) {
+    loop_->PostHello(session, {.node = IdentityOf(key, fmt::format("boot-{}", boot))});
+    Step();
+  };
+  greet(1, hostile, 0);
+  cloud_.Answer();
+  Step();
+  size_t asked = 0;
+  constexpr int kSeconds = 60;
+  for (int i = 1; i <= 10 * kSeconds; ++i) {
+    clock_.Advance(absl::Milliseconds(100));
+    greet(static_cast<SessionId>(i + 1), hostile, i);
+    asked += cloud_.waiting().size();
+    cloud_.Answer();
+  }
+  EXPECT_GE(asked, static_cast<size_t>(FleetLoop::kCloudRequests.burst));
+  EXPECT_LE(asked, static_cast<size_t>(FleetLoop::kCloudRequests.burst) + kSeconds / 2 + 1);
+  greet(10'000, KeyOf(2), 0);
+  EXPECT_EQ(cloud_.waiting().size(), 1U) << "another is asked for at once";
+}
+
 }  // namespace
 }  // namespace spoke::ipam

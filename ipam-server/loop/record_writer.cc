@@ -104,7 +104,7 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   Put(std::string(kStoreKey), EncodeStore(next), puts);
   // A recovery is over once all that it decided is stored, and is under way before.
   if (effects.recovery) puts.back().stage = next.cause ? Stage::kHold : Stage::kFinish;
-  for (const HistoryEntry& entry : effects.history) history_.Append(entry);
+  AppendHistory(effects, now);
   for (const HistoryBuffer::Chunk& chunk : history_.Take(now)) {
     puts.push_back({.key = chunk.key, .value = EncodeHistory(chunk.entries)});
   }
@@ -115,6 +115,19 @@ absl::StatusOr<size_t> RecordWriter::Commit(const Decided& decided, absl::Time n
   }
   RETURN_IF_ERROR(Commit(puts));
   return written + puts.size();
+}
+
+void RecordWriter::AppendHistory(const Effects& effects, absl::Time now) {
+  for (const HistoryEntry& entry : effects.history) {
+    const bool of_pods = entry.event == HistoryEvent::kInUse ||
+                         entry.event == HistoryEvent::kReleased ||
+                         entry.event == HistoryEvent::kAvailable;
+    if (!of_pods || history_rates_.Take(entry.node, now) == absl::ZeroDuration()) {
+      history_.Append(entry);
+    } else if (told_.Take(entry.node, now) == absl::ZeroDuration()) {
+      omitted_.push_back(entry.node);
+    }
+  }
 }
 
 absl::Status RecordWriter::Commit(const std::vector<CompareAndPut>& puts) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,12 +14,19 @@
 #include "ipam-server/loop/mailbox.h"
 #include "ipam-server/loop/server_state.h"
 #include "ipam-server/store/store.h"
+#include "lib/base/rate_book.h"
 
 namespace spoke::ipam {
 
 // Not thread-safe; the loop owns it.
 class RecordWriter {
  public:
+  // How many entries of what pods of one node take and give up the history gets. It has room for so
+  // much, and a node must not push out what is known of the others: no honest one starts two pods a
+  // second for hours.
+  static constexpr base::Rate kHistoryOfNode{.burst = 20'000, .refill = absl::Milliseconds(200)};
+  static constexpr size_t kMostNodes = 32'768;  // Others are not limited.
+
   // Borrows `store`.
   explicit RecordWriter(Store& store) : store_(store) {}
 
@@ -38,6 +46,10 @@ class RecordWriter {
   // longer to be trusted.
   absl::StatusOr<size_t> Commit(const Decided& decided, absl::Time now);
 
+  // Returns the names of nodes of which entries were left out of the history since it was called
+  // last, each once an hour at most.
+  std::vector<std::string> TakeOmitted() { return std::exchange(omitted_, {}); }
+
   // Whether the last commit was so large that, if it failed, a part of it may be stored.
   bool last_in_parts() const { return last_in_parts_; }
 
@@ -51,6 +63,8 @@ class RecordWriter {
   void PutNodes(const Effects& effects, const Fleet& fleet, std::vector<CompareAndPut>& puts);
   void Put(std::string key, std::optional<std::string> value, std::vector<CompareAndPut>& puts);
 
+  void AppendHistory(const Effects& effects, absl::Time now);
+
   absl::Status WriteProbes(size_t bytes);
 
   Store& store_;
@@ -58,6 +72,9 @@ class RecordWriter {
   size_t failed_bytes_ = 0;  // The size of the last commit that failed.
   Revisions revisions_;
   HistoryBuffer history_;
+  base::RateBook history_rates_{kHistoryOfNode, kMostNodes};
+  base::RateBook told_{{.burst = 1, .refill = absl::Hours(1)}, kMostNodes};
+  std::vector<std::string> omitted_;
 };
 
 }  // namespace spoke::ipam

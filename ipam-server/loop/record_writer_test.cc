@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ipam-server/history/history_codec.h"
 #include "ipam-server/ledger/decisions/inventory.h"
 #include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/operators/operator_keys.h"
@@ -164,6 +165,39 @@ TEST_F(RecordWriterTest, ARecoveryIsStoredBeforeWhatItDecides) {
       .store_id = "s", .epoch = 2, .cause = RecoveryState::Cause{.reason = "old"}};
   ASSERT_TRUE(Commit(effects, next).ok());
   EXPECT_TRUE(begun);
+}
+
+// The history has room for so much: what is known of others must not be pushed out of it.
+TEST_F(RecordWriterTest, OneNodesPodsFillTheHistoryWithinTheirRateAlone) {
+  const RecoveryState next{.store_id = "s", .epoch = 2};
+  const auto entry = [](const std::string& node, HistoryEvent event) {
+    return HistoryEntry{.at = kNow, .event = event, .address = AddressOf(1), .node = node};
+  };
+  constexpr size_t kEach = 1000;
+  for (size_t i = 0; i < 2 * RecordWriter::kHistoryOfNode.burst; i += kEach) {
+    Effects effects;
+    effects.changed.insert(KeyOf(1));
+    effects.history.assign(kEach, entry("hostile", HistoryEvent::kInUse));
+    effects.history.push_back(entry("hostile", HistoryEvent::kDetached));
+    effects.history.push_back(entry("honest", HistoryEvent::kInUse));
+    ASSERT_TRUE(Commit(effects, next).ok());
+  }
+  EXPECT_THAT(writer_.TakeOmitted(), testing::ElementsAre("hostile")) << "it is told once";
+  EXPECT_THAT(writer_.TakeOmitted(), testing::IsEmpty());
+  std::map<std::pair<std::string, HistoryEvent>, size_t> kept;
+  ASSERT_TRUE(store_
+                  .List(kHistoryPrefix,
+                        [&](std::string_view, const StoredRecord& stored) {
+                          const auto entries = DecodeHistory(stored.value);
+                          for (const HistoryEntry& found : entries.value()) {
+                            ++kept[{found.node, found.event}];
+                          }
+                        })
+                  .ok());
+  constexpr size_t kCommits = 2 * RecordWriter::kHistoryOfNode.burst / kEach;
+  EXPECT_EQ((kept[{"hostile", HistoryEvent::kInUse}]), RecordWriter::kHistoryOfNode.burst);
+  EXPECT_EQ((kept[{"hostile", HistoryEvent::kDetached}]), kCommits) << "not its agent's to say";
+  EXPECT_EQ((kept[{"honest", HistoryEvent::kInUse}]), kCommits);
 }
 
 }  // namespace

@@ -143,12 +143,13 @@ Response ResponseOf(evhttp_request* request) {
 }
 
 absl::Status ErrorOf(const Call& call) {
-  if (!call.error) return absl::UnavailableError("the connection was reset");
+  if (!call.error) return absl::UnavailableError("the connection broke");
   switch (*call.error) {
     case EVREQ_HTTP_TIMEOUT:
       return absl::DeadlineExceededError("no answer in time");
     case EVREQ_HTTP_EOF:
-      return absl::UnavailableError("the answer was cut short");
+      return absl::UnavailableError(call.IsConnected() ? "the answer was cut short"
+                                                       : "not reached, or reset");
     case EVREQ_HTTP_INVALID_HEADER:
       return absl::UnavailableError(fmt::format(
           "the answer is no HTTP, or its headers are longer than {} bytes", kMaxPlainHeaderBytes));
@@ -167,14 +168,11 @@ void OnError(evhttp_request_error error, void* self) { static_cast<Call*>(self)-
 // libevent gives no request for one that has failed, and one without a status for one that never
 // left.
 void OnDone(evhttp_request* request, void* self) {
-  const int error = errno;
   auto& call = *static_cast<Call*>(self);
   if (request == nullptr) {
     call.Complete(ErrorOf(call));
   } else if (evhttp_request_get_response_code(request) == 0) {
-    const bool told = error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH;
-    call.Complete(absl::UnavailableError(told ? base::ErrnoToStatus(error, "not reached").message()
-                                              : "not reached"));
+    call.Complete(absl::UnavailableError("not reached"));
   } else {
     call.Complete(ResponseOf(request));
   }

@@ -289,6 +289,17 @@ TEST(PlainTransport, SpeaksToAddressesAlone) {
   }
 }
 
+TEST(PlainTransport, SaysWhenNothingWasReached) {
+  for (const char* url : {"http://127.0.0.1:1/", "http://255.255.255.255/"}) {
+    auto transport = PlainTransport::Create(kMaxBody);
+    ASSERT_TRUE(transport.ok()) << transport.status();
+    const auto response = Fetch(**transport, {"GET", url, {}, ""}, kPatience);
+    EXPECT_EQ(CodeOf(response), "UNAVAILABLE");
+    EXPECT_NE(response.status().ToString().find("not reached"), std::string::npos)
+        << response.status();
+  }
+}
+
 TEST(PlainTransport, RefusesWhatItDoesNotDo) {
   auto transport = PlainTransport::Create(kMaxBody);
   ASSERT_TRUE(transport.ok()) << transport.status();

@@ -108,6 +108,7 @@ struct Call {
   std::unique_ptr<evhttp_connection, ConnectionDeleter> connection;
   EventPtr timer;
   std::optional<evhttp_request_error> error;
+  bool answered = false;  // All headers have arrived.
   bool over = false;
 
   void Complete(absl::StatusOr<Response> response) {
@@ -148,8 +149,8 @@ absl::Status ErrorOf(const Call& call) {
     case EVREQ_HTTP_TIMEOUT:
       return absl::DeadlineExceededError("no answer in time");
     case EVREQ_HTTP_EOF:
-      return absl::UnavailableError(call.IsConnected() ? "the answer was cut short"
-                                                       : "not reached, or reset");
+      return absl::UnavailableError(call.answered ? "the answer was cut short"
+                                                  : "not reached, or reset before it answered");
     case EVREQ_HTTP_INVALID_HEADER:
       return absl::UnavailableError(fmt::format(
           "the answer is no HTTP, or its headers are longer than {} bytes", kMaxPlainHeaderBytes));
@@ -161,6 +162,11 @@ absl::Status ErrorOf(const Call& call) {
       break;
   }
   return absl::UnavailableError("the connection broke");
+}
+
+int OnHeaders(evhttp_request*, void* self) {
+  static_cast<Call*>(self)->answered = true;
+  return 0;
 }
 
 void OnError(evhttp_request_error error, void* self) { static_cast<Call*>(self)->error = error; }
@@ -290,6 +296,7 @@ class PlainTransport::Impl {
       return absl::ResourceExhaustedError("libevent has no memory");
     }
     evhttp_request_set_error_cb(out, &OnError);
+    evhttp_request_set_header_cb(out, &OnHeaders);
     if (absl::Status status =
             AddHeaders(request, destination, evhttp_request_get_output_headers(out));
         !status.ok()) {

@@ -82,11 +82,16 @@ check_shell() {
   mapfile -t files < <(list_files '*.sh')
   while read -r path; do
     # Scripts without a suffix; some are Python.
-    if [[ ${path##*/} != *.* ]] && head -n 1 "$path" | grep -qE '^#!.*[/ ](ba)?sh\b'; then
+    if [[ ${path##*/} != *.* && $(head -n 1 "$path") =~ ^'#!'.*[/\ ](ba)?sh($|[^a-z]) ]]; then
       files+=("$path")
     fi
   done < <(list_files '.ci/*' 'scripts/*')
   shellcheck --external-sources --source-path=SCRIPTDIR:. "${files[@]}"
+  # With pipefail it fails by chance: grep -q ends at the first match, and what still writes is killed.
+  if grep -HnE '(^|[^|])\|[[:space:]]*grep -[a-zA-Z]*q' "${files[@]}"; then
+    printf 'check.sh: nothing is piped into grep -q; write: grep -q PATTERN < <(COMMAND)\n' >&2
+    return 1
+  fi
 }
 
 # clang-tidy reads the headers that protoc writes, and the compile commands that CMake writes.

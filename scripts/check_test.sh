@@ -32,7 +32,7 @@ expect_finding() {
   mkdir -p "$tree/$(dirname "$file")"
   printf '%b' "$content" >>"$tree/$file"
   output=$("$scripts/$check" "$tree" 2>&1) || code=$?
-  if ((code != 1)) || ! grep -F "$file:$line: " <<<"$output" | grep -qF -- "$want"; then
+  if ((code != 1)) || ! grep -qF -- "$want" < <(grep -F "$file:$line: " <<<"$output"); then
     printf '%s: wanted exit code 1 and "%s:%s: ... %s ...", got %d and:\n%s\n' \
       "$check" "$file" "$line" "$want" "$code" "$output" >&2
     failures=$((failures + 1))

@@ -108,7 +108,7 @@ main() {
   mapfile -t known <build/fuzz/fuzz_targets.txt
   if ((${#targets[@]} == 0)); then targets=("${known[@]}"); fi
   for target in "${targets[@]}"; do
-    if ! printf '%s\n' "${known[@]}" | grep -qxF -- "$target"; then
+    if [[ " ${known[*]} " != *" $target "* ]]; then
       printf 'fuzz.sh: no target "%s"; there are: %s\n' "$target" "${known[*]}" >&2
       exit 2
     fi

@@ -54,7 +54,7 @@ check_versions() {
 check_commit() {
   [[ -z $(git -C "$1" status --porcelain) ]] || fail 'there are changes that are not committed: git status'
   if [[ $3 == yes ]]; then return; fi
-  git -C "$1" tag --points-at HEAD | grep -qxF "v$2" ||
+  [[ $'\n'$(git -C "$1" tag --points-at HEAD)$'\n' == *$'\n'"v$2"$'\n'* ]] ||
     fail "this commit has no tag v$2; --snapshot makes it without one"
 }
 

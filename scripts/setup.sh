@@ -114,7 +114,7 @@ update() {
 add_arm64() {
   if [[ ${1:-} != --arm64 ]]; then return; fi
   removals=(--no-remove)
-  if ! dpkg --print-foreign-architectures | grep -qx arm64; then dpkg --add-architecture arm64; fi
+  if [[ $(dpkg --print-foreign-architectures) != *arm64* ]]; then dpkg --add-architecture arm64; fi
 }
 
 # fetch_arm64 [--arm64]: what comes out of a package, and is needed without a network later.

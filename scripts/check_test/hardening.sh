@@ -28,7 +28,7 @@ expect_lacking() {
   if [[ $name == spoke ]]; then link=("${plugin_link[@]}"); fi
   make_program "$name" "${hardened_compile[@]}" "${link[@]}" "${@:3}"
   output=$("$scripts/check_hardening" "$tree/bin" 2>&1) || code=$?
-  if ((code != 1)) || ! grep -F "bin/$name: lacks " <<<"$output" | grep -qF -- "$want" ||
+  if ((code != 1)) || ! grep -qF -- "$want" < <(grep -F "bin/$name: lacks " <<<"$output") ||
     grep -qvF "bin/$name: lacks " <<<"$output"; then
     printf 'check_hardening: %s with %s: wanted "%s", got %d and:\n%s\n' \
       "$name" "${*:3}" "$want" "$code" "$output" >&2

@@ -49,7 +49,7 @@ step_return() {
   lab_pod_run node2 peer
   lab_pod_ping node1 new "$(lab_pod_address node2 peer)"
   lab_ok "the pod that was refused works now"
-  if lab_pod_names node1 | grep -qx old; then lab_pod_delete node1 old; fi
+  if grep -qx old < <(lab_pod_names node1); then lab_pod_delete node1 old; fi
   lab_in_parallel lab_pod_delete 'node1 new' 'node2 peer'
   lab_wait_none_in_use
   lab_ok "all addresses are back"

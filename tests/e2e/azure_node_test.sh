@@ -26,7 +26,7 @@ services_start() {
   lab_wait 10 "the services to listen" "$(lab_node_log node1 azure-services)" _services_listen
 }
 _services_listen() {
-  lab_node_exec node1 ss --no-header --listening --tcp --numeric | grep -q ":$services_port "
+  grep -q ":$services_port " < <(lab_node_exec node1 ss --no-header --listening --tcp --numeric)
 }
 
 # reflector_answers yes|no

@@ -31,7 +31,7 @@ step_blocked() {
   [[ $finding == *strict*'policy drop'* ]]
   [[ $(blocked_by node2) == '' ]]
   lab_show lab_spokectl node list
-  lab_spokectl node list | grep -q '^node1 .* blocked '
+  grep -q '^node1 .* blocked ' < <(lab_spokectl node list)
   lab_show lab_spokectl explain node node1
   if lab_spokectl status >"$LAB_DIR/status"; then
     lab_error "status has no problems"
@@ -130,7 +130,7 @@ step_reach() {
   [[ $(blocked_by node2) == '' ]]
   # What node1's rules have dropped of it is no leak.
   lab_node_exec node1 nft list counters table inet spoke >"$LAB_DIR/counters"
-  if grep -A1 'drop/peer-spoke' "$LAB_DIR/counters" | grep -q 'packets [1-9]'; then
+  if grep -q 'packets [1-9]' < <(grep -A1 'drop/peer-spoke' "$LAB_DIR/counters"); then
     lab_error "what the agent of node1 tries counts as a leak: $(<"$LAB_DIR/counters")"
     return 1
   fi

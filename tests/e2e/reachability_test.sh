@@ -24,7 +24,7 @@ step_told() {
     return 1
   fi
   grep -q 'the network of 1 node loses packets: node3' "$LAB_DIR/status"
-  lab_spokectl events --node node3 | grep -q reachability_suspect
+  grep -q reachability_suspect < <(lab_spokectl events --node node3)
   if lab_spokectl reachability node node3; then
     lab_error "the exit code says that node3 is well"
     return 1

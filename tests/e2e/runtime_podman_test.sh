@@ -83,7 +83,7 @@ step_ports() {
 
 says_hello() {
   lab_node_exec node2 bash -c \
-    "exec 3<>/dev/tcp/${LAB_ADDRESSES[node1]}/8080 && head -c 5 <&3 | grep -q hello"
+    "exec 3<>/dev/tcp/${LAB_ADDRESSES[node1]}/8080 && [[ \$(head -c 5 <&3) == hello ]]"
 }
 
 lab_for_test "${1:-}"

@@ -189,7 +189,7 @@ CONFIG
 # A socket's file outlives a killed listener, so the kernel is asked: it knows a socket by the name
 # it was bound to, and the agent renames its own into place.
 _lab_listening() {
-  lab_node_exec "$1" ss --no-header --listening --unix | grep -qF " $2.new " &&
+  grep -qF " $2.new " < <(lab_node_exec "$1" ss --no-header --listening --unix) &&
     ! lab_node_exec "$1" test -e "$2.new"
 }
 

@@ -106,7 +106,7 @@ lab_capture_requests() {
 
 # lab_expect_on_wire NODE SOURCE DESTINATION: whether such a request went over NODE's link.
 lab_expect_on_wire() {
-  if ! lab_capture_requests "$1" | grep -qxF "$2 $3"; then
+  if ! grep -qxF "$2 $3" < <(lab_capture_requests "$1"); then
     lab_error "no ping from $2 to $3 was seen on the link of $1, but these:"
     lab_capture_requests "$1" | sed 's/^/    /' >&2
     return 1

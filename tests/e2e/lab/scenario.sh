@@ -147,7 +147,7 @@ _expect_untranslated() {
       lab_expect_on_wire "$node" "$source" "$destination" || return 1
     done
     for source in "${LAB_ADDRESSES[@]}"; do
-      if lab_capture_requests "$node" | grep -q "^${source//./\\.} "; then
+      if grep -q "^${source//./\\.} " < <(lab_capture_requests "$node"); then
         lab_error "on the link of $node, pings come from $source: they were translated"
         return 1
       fi

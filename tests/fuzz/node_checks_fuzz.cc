@@ -72,6 +72,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 2:
       (void)node_checks::FindMount(text, "/opt/cni/bin");
       (void)node_checks::ParsePackets(text, "spk");
+      (void)node_checks::ParseTcpSockets(text);
+      {
+        node_checks::NetworkCounters counters;
+        node_checks::ParseTcpCounters(text, counters);
+      }
       break;
     default: {
       node_checks::NodeSettings settings;

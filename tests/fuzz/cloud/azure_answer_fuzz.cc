@@ -15,6 +15,7 @@
 #include "ipam-server/cloud/azure/resources/nic_resource.h"
 #include "ipam-server/cloud/azure/resources/operation.h"
 #include "ipam-server/cloud/azure/resources/throttle_headers.h"
+#include "ipam-server/cloud/azure/scale_set.h"
 #include "ipam-server/cloud/azure/token_request.h"
 #include "lib/base/check.h"
 #include "lib/json_text/json_text.h"
@@ -81,6 +82,13 @@ void ReadHeaders(std::string_view text) {
   }
 }
 
+void ReadScaleSet(std::string_view text) {
+  static_cast<void>(DecodeScaleSet(text));
+  if (const auto document = json_text::ParseJson(text); document.ok()) {
+    static_cast<void>(DecodeFlexibleVm(*document));
+  }
+}
+
 void ReadTokenAnswer(std::string_view text) {
   const http::Response response{200, {{"Date", std::string(text)}}, std::string(text)};
   const auto token = DecodeToken(response, absl::UnixEpoch());
@@ -125,6 +133,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 't':
       ReadTokenAnswer(text);
+      break;
+    case 's':
+      ReadScaleSet(text);
       break;
     case 'h':
       ReadHeaders(text);

@@ -116,7 +116,7 @@ test_upgrade() {
 # What goes from thread to thread through gRPC is ordered by atomics inside of Debian's build of it, which the
 # sanitizer does not see: tests of sessions are not among these. The first are part of `all`: those of the rest,
 # which are of the agent, take as long again to build.
-readonly concurrent=(annotated_mutex_test ipam_audit_test ipam_loop_test ipam_store_test lib_http_client_test
+readonly concurrent=(annotated_mutex_test ipam_audit_test ipam_loop_test ipam_store_test lib_http_client_test lib_http_plain_test
   lib_metrics_test lib_os_test lib_telemetry_test lib_text_endpoint_test)
 readonly concurrent_rest=(ipam_history_test netagent_cni_test netagent_connections_test netagent_exporters_test
   netagent_iptables_test netagent_links_test)

@@ -50,7 +50,9 @@ enum class WorkStage : uint8_t {
 // An IP configuration as the model has it, which need not be what is on the NIC.
 struct EntryInModel {
   std::string name;
-  std::optional<int> prefix_length;  // nullopt: not said.
+  // nullopt: neither is said.
+  std::optional<ip::Family> family;
+  std::optional<int> prefix_length;
 };
 
 // The call that a VM's work would make next.

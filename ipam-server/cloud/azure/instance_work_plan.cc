@@ -19,11 +19,18 @@ const EntryInModel* Find(const std::vector<EntryInModel>& present, std::string_v
   return found == present.end() ? nullptr : &*found;
 }
 
-// Others may have taken it out, or made one address of a block.
+// Returns whether others have made one address of a block. A name of another family is another's by
+// now: the NIC's picture was an old one.
+bool IsMadeSingle(const EntryInModel& there, const IpConfiguration& block) {
+  const int host = block.range.family() == ip::Family::kV4 ? 32 : 128;
+  return there.family == block.range.family() && there.prefix_length == host &&
+         static_cast<int>(block.range.length()) != host;
+}
+
+// Returns whether the model has it: others may have taken it out, or made one address of it.
 bool Has(const std::vector<EntryInModel>& present, const IpConfiguration& wanted) {
   const EntryInModel* const entry = Find(present, wanted.name);
-  return entry != nullptr && entry->prefix_length.value_or(wanted.range.length()) ==
-                                 static_cast<int>(wanted.range.length());
+  return entry != nullptr && !IsMadeSingle(*entry, wanted);
 }
 
 }  // namespace
@@ -34,9 +41,11 @@ std::optional<std::vector<EntryInModel>> InstanceWork::EntriesInModel() {
     const auto nic = DecodeNic(nic_body_);
     if (!nic.ok()) return std::nullopt;
     for (const NicConfiguration& entry : nic->configurations) {
-      std::optional<int> length;
-      if (entry.range.has_value()) length = static_cast<int>(entry.range->length());
-      entries.push_back({entry.name, length});
+      EntryInModel& found = entries.emplace_back(EntryInModel{.name = entry.name});
+      if (entry.range.has_value()) {
+        found.family = entry.range->family();
+        found.prefix_length = static_cast<int>(entry.range->length());
+      }
     }
     return entries;
   }
@@ -44,7 +53,7 @@ std::optional<std::vector<EntryInModel>> InstanceWork::EntriesInModel() {
   for (const ModelNic& nic : *model_->nics) {
     if (!SameName(nic.name, nic_name_)) continue;
     for (const ModelConfiguration& entry : nic.configurations) {
-      entries.push_back({entry.name, entry.prefix_length});
+      entries.push_back({entry.name, entry.family, entry.prefix_length});
       if (entry.primary) subnet_ = entry.subnet;
     }
     return entries;

@@ -44,18 +44,25 @@ bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignm
   return true;
 }
 
+// Returns 0 for a single address.
+int BlockLength(const ip::Prefix& range) {
+  const auto length = static_cast<int>(range.length());
+  return length == range.base().bits() ? 0 : length;
+}
+
 }  // namespace
 
-std::string NextName(const Fleet& fleet, NodeRecord& record) {
+std::string NextName(const Fleet& fleet, NodeRecord& record, int block_length) {
   // A store that was restored finds names on the NIC that it gives for the first time.
   const auto is_there = [&record](const std::string& name) {
     return record.wanted.contains(name) ||
            std::any_of(record.configurations.begin(), record.configurations.end(),
                        [&name](const auto& entry) { return entry.second.name == name; });
   };
+  const std::string kind = block_length == 0 ? "" : fmt::format("{}-", block_length);
   std::string name;
   do {
-    name = fmt::format("{}{}", fleet.policy.name_prefix, record.next_configuration++);
+    name = fmt::format("{}{}{}", fleet.policy.name_prefix, kind, record.next_configuration++);
   } while (is_there(name));
   return name;
 }
@@ -71,7 +78,7 @@ Configuration& HoldClaimed(Fleet& fleet, NodeRecord& record, const ip::Prefix& u
     name = given->first;
     fleet.ledger.SetWanted(record, name, std::nullopt);
   } else {
-    name = NextName(fleet, record);
+    name = NextName(fleet, record, BlockLength(unit));
   }
   Configuration& configuration = fleet.ledger.Hold(record, unit, state, since);
   configuration.name = std::move(name);
@@ -80,7 +87,9 @@ Configuration& HoldClaimed(Fleet& fleet, NodeRecord& record, const ip::Prefix& u
 
 void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configuration,
                     Effects& effects) {
-  if (configuration.name.empty()) configuration.name = NextName(fleet, record);
+  if (configuration.name.empty()) {
+    configuration.name = NextName(fleet, record, BlockLength(configuration.range));
+  }
   effects.changed.insert(record.key);
   effects.attach.insert(record.key);
   if (!fleet.reservations.all().empty()) {

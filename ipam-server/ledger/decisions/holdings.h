@@ -20,8 +20,10 @@ namespace spoke::ipam {
 // Why an entry that is given back is of no use.
 inline constexpr std::string_view kGivenBack = "is being given back, since its node was drained";
 
-// Returns the name of the node's next entry on its NIC, which no other has or had.
-std::string NextName(const Fleet& fleet, NodeRecord& record);
+// Returns the name of the node's next entry on its NIC, which no other has or had. `block_length`:
+// 0 for a single address. The name says it: a store that was restored gives names again, and what
+// is a block in an old picture of the NIC must not be taken for one address of another.
+std::string NextName(const Fleet& fleet, NodeRecord& record, int block_length);
 
 // Holds for the node a unit that its agent has, as a configuration under the name that the unit has
 // on the NIC, as far as that is known, else under the next. What the cloud had given under that

@@ -482,16 +482,16 @@ class FleetBlocks : public testing::Test {
 };
 
 TEST_F(FleetBlocks, AreWantedWhole) {
-  const WantedEntry& wanted = fleet_.ledger.Find(kNode1)->wanted.at("spoke-1");
+  const WantedEntry& wanted = fleet_.ledger.Find(kNode1)->wanted.at("spoke-28-1");
   EXPECT_EQ(wanted.prefix_length, 28);
   EXPECT_EQ(wanted.size(), 16U);
-  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  Give({{"spoke-28-1", Block("10.1.0.32/28")}});
   EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(kNode1)).available, 16U);
 }
 
 // The other addresses of the block are withheld with those that pods use.
 TEST_F(FleetBlocks, OneOffTheNicIsOfUseOnlyAsFarAsPodsHaveIt) {
-  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  Give({{"spoke-28-1", Block("10.1.0.32/28")}});
   OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.33"), 1)}}, kNow);
   Give({});
   Give({}, kNow + absl::Minutes(2));
@@ -507,16 +507,16 @@ TEST_F(FleetBlocks, OneOffTheNicIsOfUseOnlyAsFarAsPodsHaveIt) {
 
 // As those do who write machines in a version of the cloud's API that knows of no blocks.
 TEST_F(FleetBlocks, WhatOthersMadeASingleAddressOfIsTakenOffTheNic) {
-  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  Give({{"spoke-28-1", Block("10.1.0.32/28")}});
   for (const char* address : {"10.1.0.10", "10.1.0.77"}) {
-    const Effects given = Give({{"spoke-1", One(address)}});
+    const Effects given = Give({{"spoke-28-1", One(address)}});
     ASSERT_THAT(given.findings, SizeIs(1));
     EXPECT_THAT(given.findings[0].detail, HasSubstr("is used in units of 16 addresses, and goes"));
     EXPECT_THAT(given.attach, ElementsAre(kNode1)) << "the cloud is told";
-    EXPECT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-1").given_back);
-    EXPECT_THAT(Give({{"spoke-1", One(address)}}).findings, IsEmpty()) << "said once";
+    EXPECT_TRUE(fleet_.ledger.Find(kNode1)->wanted.at("spoke-28-1").given_back);
+    EXPECT_THAT(Give({{"spoke-28-1", One(address)}}).findings, IsEmpty()) << "said once";
   }
-  Give({{"spoke-1", Block("10.1.0.32/28")}});
+  Give({{"spoke-28-1", Block("10.1.0.32/28")}});
   EXPECT_THAT(WantedOf(fleet_, kNode1), IsEmpty()) << "it is as it was";
 }
 

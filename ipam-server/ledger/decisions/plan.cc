@@ -17,13 +17,12 @@ namespace {
 // what the NIC says under the name is the answer.
 void Want(Fleet& fleet, NodeRecord& record, size_t pool, Effects& effects, absl::Time now) {
   const AddressPool& from = fleet.ledger.pools()[pool].pool;
-  const int length = from.spec().block_length != 0 ? static_cast<int>(from.spec().block_length)
-                                                   : from.spec().cidr.base().bits();
+  const auto block = static_cast<int>(from.spec().block_length);
   const WantedEntry wanted{.pool = from.spec().name,
                            .family = from.spec().cidr.family(),
-                           .prefix_length = length,
+                           .prefix_length = block != 0 ? block : from.spec().cidr.base().bits(),
                            .since = now};
-  fleet.ledger.SetWanted(record, NextName(fleet, record), wanted);
+  fleet.ledger.SetWanted(record, NextName(fleet, record, block), wanted);
   effects.changed.insert(record.key);
   effects.attach.insert(record.key);
   if (!fleet.reservations.all().empty()) {

@@ -408,8 +408,7 @@ bool HasItsInstance(const Ledger& ledger, const NodeRecord& record) {
 }
 
 bool HasAddresses(const NodeRecord& record) {
-  return record.mode != NodeMode::kRetired &&
-         (!record.configurations.empty() || !record.wanted.empty());
+  return !record.configurations.empty() || !record.wanted.empty();
 }
 
 std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger) {

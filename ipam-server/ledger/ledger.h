@@ -132,7 +132,8 @@ const NodeRecord* HolderOf(const Ledger& ledger, const ip::Address& address);
 // Returns whether the NIC of its instance is that of `record`: no other machine is in its place.
 // Nothing may be changed there otherwise.
 bool HasItsInstance(const Ledger& ledger, const NodeRecord& record);
-// Returns whether the node has addresses, and no other VM has replaced it.
+// Returns whether the machine has addresses, or was to get some. One that another has replaced may
+// run all the same, and have been told more.
 bool HasAddresses(const NodeRecord& record);
 // Returns the nodes of which that is so.
 std::vector<NodeKey> NodesWithAddresses(const Ledger& ledger);

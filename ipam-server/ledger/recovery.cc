@@ -1,6 +1,7 @@
 #include "ipam-server/ledger/recovery.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fmt/core.h"
 
@@ -8,6 +9,9 @@ namespace spoke::ipam {
 
 void Recovery::Begin(const Witness& witness, absl::Time now, int64_t leadership) {
   leadership_ = leadership;
+  if (std::exchange(state_.backup, false)) {
+    Recover("the store is a backup that was restored", witness.last ? witness.last->nodes : 0, now);
+  }
   if (phase_ == Phase::kRecovering) {
     recovers_since_ = now;
     return;
@@ -116,7 +120,8 @@ bool Recovery::MayOpen(const std::vector<NodeKey>& known, absl::Time now) const 
       return false;
     case Phase::kProving:
       // Where nobody is known, nobody's silence means anything.
-      return now >= proven_at_ || (!IsEarly(now) && !known.empty() && Silent(known) == 0);
+      return now >= proven_at_ ||
+             (!IsEarly(now) && !known.empty() && forgotten_.empty() && Silent(known) == 0);
     case Phase::kRecovering:
       return !IsEarly(now) && Silent(known) == 0;
   }
@@ -140,6 +145,7 @@ void Recovery::Open(absl::Time now) {
 void Recovery::OnReload(const RecoveryState& stored, uint64_t nodes, absl::Time now) {
   state_.epoch = stored.epoch;
   spoken_.clear();
+  forgotten_.clear();
   if (phase_ == Phase::kProving) proven_at_ = now + kProvingTime;
   if (stored.cause) {
     phase_ = Phase::kRecovering;

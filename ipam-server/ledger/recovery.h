@@ -55,6 +55,8 @@ struct RecoveryState {
   // When a recovery was last over; InfinitePast: there was none. Since then machines may come that
   // this store never knew, though their agents have had addresses.
   absl::Time recovered = absl::InfinitePast();
+  // It was read from a backup, which says of itself that it is one: see store/record_codec.h.
+  bool backup = false;
 
   bool operator==(const RecoveryState&) const = default;
 };
@@ -103,6 +105,9 @@ class Recovery {
 
   // The node has said all that it has.
   void OnSpoken(const NodeKey& node) { spoken_.insert(node); }
+  // A node that the store knows shows nothing that it was told: it was reimaged, or has lost it.
+  // What nobody contradicts is nothing that it confirms. Call while proving.
+  void OnForgotten(const NodeKey& node) { forgotten_.insert(node); }
 
   // Whether nothing is in the way any more. `known`: the nodes that have addresses in the store.
   bool MayOpen(const std::vector<NodeKey>& known, absl::Time now) const;
@@ -129,6 +134,7 @@ class Recovery {
   // Returns the reason; empty when open.
   std::string Reason() const;
   const std::set<NodeKey>& spoken() const { return spoken_; }
+  const std::set<NodeKey>& forgotten() const { return forgotten_; }
   // The refused nodes by name, with the reason.
   const std::map<std::string, std::string>& refused() const { return refused_; }
   const RecoveryState& state() const { return state_; }
@@ -150,6 +156,7 @@ class Recovery {
   uint64_t highest_seen_ = 0;   // The epoch shown for our own store.
   std::set<std::string> seen_;  // Other stores whose marks were shown.
   std::set<NodeKey> spoken_;
+  std::set<NodeKey> forgotten_;
   std::map<std::string, std::string> refused_;
 };
 

@@ -98,6 +98,32 @@ TEST(Recovery, OnAMachineThatHasBootedNodesHaveTimeToSpeak) {
 }
 
 // Each hello is a commit, so that an old store would come up to what nodes were told since.
+TEST(Recovery, WhoHasForgottenWhatItWasToldConfirmsNothing) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10, /*same_boot=*/false), kNow);
+  recovery.OnSpoken(kNode1);
+  recovery.OnForgotten(kNode2);
+  EXPECT_THAT(recovery.forgotten(), ElementsAre(kNode2));
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Seconds(59)))
+      << "by the store it has nothing, but that may be an old one";
+  EXPECT_FALSE(recovery.MayOpen({kNode1, kNode2}, kNow + absl::Seconds(59)));
+  EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kNow + absl::Minutes(1)));
+}
+
+// Its mark may have been restored as well, in this boot even, and whoever was told more be away.
+TEST(Recovery, ABackupIsNeverTakenForTheNewest) {
+  Recovery recovery({.store_id = "ours", .epoch = 10, .backup = true});
+  recovery.Begin(Last("ours", 10), kNow);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_THAT(recovery.Reason(), HasSubstr("backup"));
+  EXPECT_FALSE(recovery.Next().backup) << "the cause says it from now on";
+  ASSERT_TRUE(recovery.Next().cause.has_value());
+  EXPECT_FALSE(recovery.MayOpen({kNode1}, kNow + absl::Hours(24))) << "it has not spoken";
+  recovery.OnSpoken(kNode1);
+  recovery.OnSpoken(kNode2);
+  EXPECT_TRUE(recovery.MayOpen({kNode1}, kReady));
+}
+
 TEST(Recovery, WhatIsStoredWhileNobodyIsToldAnythingHidesNoMark) {
   Recovery recovery = AtEpoch(10);
   recovery.Begin(Witness(), kNow);

@@ -25,6 +25,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
   if (IsRefused(event, batch) || IsNotItself(event, batch)) return;
   if (edges_.metrics != nullptr) edges_.metrics->CountHello(HelloOutcome::kAdmitted);
   const NodeKey key = KeyOf(event.hello);
+  const bool forgot = event.hello.store_token.empty() && state_.fleet.ledger.Find(key) != nullptr;
   batch.effects.Merge(OnHello(state_.fleet, event.hello, batch.now, event.instance_proved));
   std::string warning = EndOlderSessions(key, batch.now);
   Session& session = sessions_[key];
@@ -46,6 +47,8 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                         .reconnect_within = ReconnectWithin(state_.fleet.ledger.nodes().size())});
   if (state_.recovery.phase() == Recovery::Phase::kRecovering) {
     AskInventory(session, batch);
+  } else if (!state_.recovery.open() && forgot) {
+    state_.recovery.OnForgotten(key);
   } else if (!state_.recovery.open()) {
     state_.recovery.OnSpoken(key);
   }

@@ -19,6 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 class LoopRecoveryTest : public FleetLoopTest {
@@ -255,7 +256,7 @@ TEST_F(LoopRecoveryTest, ANodeThatHadNothingMayHaveBeenToldMore) {
   loop_->Stop();
   loop_->Run();
   StartWith("boot-2");
-  GreetWith(3, "");
+  GreetWith(3, Ahead(0));
   clock_.Advance(Recovery::kLeastTime);
   ASSERT_EQ(PhaseNow(), "open") << "all that have addresses have spoken";
   cloud_.TakeWaiting();
@@ -279,7 +280,7 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   Step();
   EXPECT_THAT(cloud_.waiting(), IsEmpty());
   EXPECT_THAT(SentTo<node_api::DesiredState>(5), IsEmpty());
-  GreetWith(6, "");
+  GreetWith(6, Ahead(0));
   clock_.Advance(absl::Seconds(14));
   Step();
   EXPECT_EQ(PhaseNow(), "proving") << "another may be on its way that the store does not know";
@@ -288,6 +289,65 @@ TEST_F(LoopRecoveryTest, AfterABootNodesHaveAMinute) {
   EXPECT_EQ(PhaseNow(), "open") << "all that the store knows have spoken";
   Step();
   EXPECT_FALSE(SentTo<node_api::DesiredState>(6).empty());
+}
+
+// It was reimaged: what it was told since a backup nobody knows, if this is one.
+TEST_F(LoopRecoveryTest, WhoRemembersNothingVouchesForNothing) {
+  GreetWith(1, "");
+  AnswerCloud();
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-2");
+  GreetWith(2, "");
+  clock_.Advance(Recovery::kProvingTime - absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "proving") << "others may still show that it was told more";
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(PhaseNow(), "open");
+  Step();
+  const auto desired = SentTo<node_api::DesiredState>(2);
+  ASSERT_FALSE(desired.empty());
+  EXPECT_THAT(desired[0].added, IsEmpty()) << "its NIC may not have that any more";
+  AnswerCloud();
+  const auto told = SentTo<node_api::DesiredState>(2).back().added;
+  ASSERT_THAT(told, Not(IsEmpty()));
+  EXPECT_EQ(told[0].cooldown, settings_.fleet.cooldown) << "a pod may just have had it";
+  loop_->PostQuery([&](const FleetView& view) {
+    const PoolEntry* pool = view.fleet.ledger.pools().Covering(A("10.1.0.77"));
+    EXPECT_EQ(pool->pool.StateOf(A("10.1.0.77")), AddressPool::State::kCooldown)
+        << "its pods may have had it until then";
+  });
+  Step();
+}
+
+// A new machine need not have been told anything.
+TEST_F(LoopRecoveryTest, WhoIsNewHoldsNothingUp) {
+  GreetWith(1, "");
+  AnswerCloud();
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-2");
+  GreetWith(2, Ahead(0));
+  loop_->PostHello(3, {.node = IdentityOf({"fresh", "vm-9"})});
+  clock_.Advance(Recovery::kLeastTime);
+  EXPECT_EQ(PhaseNow(), "open");
+}
+
+// Both may run, and each may have been told more than the store knows.
+TEST_F(LoopRecoveryTest, AMachineWhoseNameAnotherHasIsWaitedFor) {
+  GreetWith(1, "");
+  AnswerCloud();
+  loop_->PostHello(
+      2, {.node = IdentityOf({kNode.name, "vm-9"}, "another"), .store_token = Ahead(1000)});
+  Step();
+  ASSERT_EQ(PhaseNow(), "recovering");
+  loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
+  Step();
+  clock_.Advance(absl::Minutes(10));
+  EXPECT_EQ(PhaseNow(), "recovering");
+  GreetWith(3, Ahead(1000));
+  loop_->PostFromAgent(InventoryEvent{3, {.id = 1}});
+  Step();
+  EXPECT_EQ(PhaseNow(), "open");
 }
 
 // What a store that was behind knows of are not all that another server may have told something.
@@ -300,7 +360,7 @@ TEST_F(LoopRecoveryTest, SaysWhichNodesThereAreOnlyOfAStoreThatWasNotBehind) {
   StartWith("boot-2");
   EXPECT_EQ(PhaseNow(), "proving");
   EXPECT_THAT(known_, SizeIs(1)) << "nobody has had the time to contradict";
-  GreetWith(6, "");
+  GreetWith(6, Ahead(0));
   clock_.Advance(Recovery::kLeastTime);
   EXPECT_EQ(PhaseNow(), "open");
   EXPECT_THAT(known_, ElementsAre(IsEmpty(), ElementsAre(kNode)));

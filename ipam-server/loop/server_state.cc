@@ -217,15 +217,21 @@ std::set<NodeKey> NodesToAsk(const Fleet& fleet) {
 }
 
 Effects EndRecovery(ServerState& state, absl::Time now) {
-  const bool recovered = state.recovery.phase() == Recovery::Phase::kRecovering;
-  Effects effects = EndHold(state.fleet, state.recovery.spoken(), now);
-  // Nodes have said what they have; but what one had until it booted, a store that is older than
-  // that takes for free.
+  const Recovery& recovery = state.recovery;
+  const bool recovered = recovery.phase() == Recovery::Phase::kRecovering;
+  Effects effects = EndHold(state.fleet, recovery.spoken(), now);
+  std::set<NodeKey> silent = recovery.forgotten();
   if (recovered) {
     state.fleet.was_behind = true;
-    DoubtSilent(state.fleet, state.recovery.spoken(), effects, now);
-    state.fleet.ledger.RestFree(now);
+    silent.clear();
+    for (const auto& [key, record] : state.fleet.ledger.nodes()) {
+      if (!recovery.spoken().contains(key)) silent.insert(key);
+    }
   }
+  Doubt(state.fleet, silent, effects, now);
+  // Nodes have said what they have; but what one had until it booted, a store that is older than
+  // that takes for free.
+  if (recovered || !silent.empty()) state.fleet.ledger.RestFree(now);
   // What is on NICs was not in doubt, and each look is a call.
   if (!recovered) effects.attach = NodesToAsk(state.fleet);
   state.recovery.Open(now);

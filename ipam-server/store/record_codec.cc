@@ -356,6 +356,7 @@ std::string EncodeStore(const RecoveryState& state) {
   if (state.recovered != absl::InfinitePast()) {
     out.set_recovered_unix_ms(absl::ToUnixMillis(state.recovered));
   }
+  out.set_backup(state.backup);
   return out.SerializeAsString();
 }
 
@@ -377,7 +378,14 @@ absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes) {
   if (in.recovered_unix_ms() != 0) {
     state.recovered = absl::FromUnixMillis(in.recovered_unix_ms());
   }
+  state.backup = in.backup();
   return state;
+}
+
+absl::StatusOr<std::string> MarkedAsBackup(std::string_view bytes) {
+  ASSIGN_OR_RETURN(RecoveryState state, DecodeStore(bytes));
+  state.backup = true;
+  return EncodeStore(state);
 }
 
 std::string EncodeReservation(const Reservation& reservation) {

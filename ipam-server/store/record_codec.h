@@ -39,4 +39,9 @@ absl::StatusOr<Reservation> DecodeReservation(std::string_view bytes);
 absl::StatusOr<BreakerState> DecodeBreaker(std::string_view bytes);
 absl::StatusOr<RecoveryState> DecodeStore(std::string_view bytes);
 
+// Returns the store's own record as a backup has it. Whoever starts a server on that finds a store
+// that nodes may know more than, though nobody else tells: its mark may have been restored as well,
+// and whoever was told more be away.
+absl::StatusOr<std::string> MarkedAsBackup(std::string_view bytes);
+
 }  // namespace spoke::ipam

@@ -120,6 +120,10 @@ TEST(RecordCodec, TheOtherRecordsComeThroughWhole) {
                             .opened_under = 0x7000000000000001,
                             .recovered = absl::UnixEpoch() + absl::Hours(7)};
   EXPECT_EQ(*DecodeStore(EncodeStore(store)), store);
+  RecoveryState backup = store;
+  backup.backup = true;
+  EXPECT_EQ(*DecodeStore(*MarkedAsBackup(EncodeStore(store))), backup);
+  EXPECT_FALSE(MarkedAsBackup("garbage").ok());
   for (const char* damaged : {"\xff", "garbage"}) {
     EXPECT_FALSE(DecodeQuarantine(damaged).ok());
     EXPECT_FALSE(DecodeReservation(damaged).ok());

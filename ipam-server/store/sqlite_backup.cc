@@ -1,9 +1,12 @@
 #include "ipam-server/store/sqlite_backup.h"
 
 #include <cerrno>
+#include <optional>
+#include <string>
 
 #include "fmt/core.h"
 #include "ipam-server/store/backup_file.h"
+#include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/record_digest.h"
 #include "ipam-server/store/sqlite_schema.h"
 #include "lib/base/status.h"
@@ -46,6 +49,41 @@ absl::StatusOr<SnapshotDigest> ReadBack(const std::string& path) {
   return DigestRecords(copy.get());
 }
 
+// The store's own record; nullopt: no server has ever written it.
+absl::StatusOr<std::optional<StoredRecord>> OwnRecord(sqlite3* copy) {
+  ASSIGN_OR_RETURN(const Statement find,
+                   Prepare(copy, fmt::format("SELECT {} FROM record WHERE key = ?1", kRowColumns)));
+  BindText(find.get(), 1, kStoreKey);
+  const int result = Step(find.get());
+  if (result == SQLITE_DONE) return std::nullopt;
+  if (result != SQLITE_ROW) return ErrorOf(copy, result, "read the store's own record");
+  ASSIGN_OR_RETURN(const Row row, ReadRow(find.get()));
+  return StoredRecord{.value = std::string(row.value), .revision = row.revision};
+}
+
+absl::Status MarkAsBackup(const std::string& path) {
+  ASSIGN_OR_RETURN(const Database copy, Open(path, SQLITE_OPEN_READWRITE, nullptr));
+  RETURN_IF_ERROR(Execute(copy.get(), "PRAGMA journal_mode = MEMORY"));
+  ASSIGN_OR_RETURN(std::optional<StoredRecord> record, OwnRecord(copy.get()));
+  if (!record) return absl::OkStatus();
+  ASSIGN_OR_RETURN(record->value, MarkedAsBackup(record->value));
+  Transaction transaction(copy.get());
+  RETURN_IF_ERROR(transaction.BeginWriting());
+  RETURN_IF_ERROR(
+      Execute(copy.get(), fmt::format("DELETE FROM record WHERE key = '{}'", kStoreKey)));
+  RETURN_IF_ERROR(AddRecord(copy.get(), kStoreKey, *record));
+  return transaction.Commit();
+}
+
+absl::Status CheckMark(const std::string& path) {
+  ASSIGN_OR_RETURN(const Database copy, Open(path, SQLITE_OPEN_READONLY, nullptr));
+  ASSIGN_OR_RETURN(const std::optional<StoredRecord> record, OwnRecord(copy.get()));
+  if (!record) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const RecoveryState state, DecodeStore(record->value));
+  return state.backup ? absl::OkStatus()
+                      : absl::DataLossError(path + " does not say that it is a backup");
+}
+
 }  // namespace
 
 absl::StatusOr<BackupInfo> BackUp(sqlite3* source, const std::string& path) {
@@ -60,6 +98,9 @@ absl::StatusOr<BackupInfo> BackUp(sqlite3* source, const std::string& path) {
                     "sound?",
                     file.temporary(), found->records(), taken.records()));
   }
+  RETURN_IF_ERROR(MarkAsBackup(file.temporary()));
+  RETURN_IF_ERROR(file.Sync());
+  RETURN_IF_ERROR(CheckMark(file.temporary()));
   ASSIGN_OR_RETURN(const int64_t bytes, file.Publish());
   return BackupInfo{.records = taken.records(), .bytes = bytes};
 }

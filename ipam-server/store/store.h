@@ -120,7 +120,8 @@ class Store {
   virtual absl::StatusOr<std::vector<int64_t>> Commit(std::span<const CompareAndPut> batch) = 0;
 
   // Writes a copy of one snapshot to the new file `path`, reads it back in full and compares, syncs
-  // it, and only then lets it appear under its name. Commits and reads go on meanwhile.
+  // it, and only then lets it appear under its name. All is as in the store, but that the store's
+  // own record says that this is a backup. Commits and reads go on meanwhile.
   // Errors: kAlreadyExists (never overwrites); kNotFound (no such directory); kDataLoss (the store
   // is damaged, or what was written is not what is read back); as errno says for the rest. After an
   // error there is no file.

@@ -155,12 +155,17 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
   return effects;
 }
 
-void DoubtSilent(Fleet& fleet, const std::set<NodeKey>& spoken, Effects& effects, absl::Time now) {
-  for (const auto& [key, known] : fleet.ledger.nodes()) {
-    if (spoken.contains(key)) continue;
-    for (auto& [base, configuration] : fleet.ledger.Find(key)->configurations) {
+void Doubt(Fleet& fleet, const std::set<NodeKey>& nodes, Effects& effects, absl::Time now) {
+  for (const NodeKey& key : nodes) {
+    NodeRecord* const record = fleet.ledger.Find(key);
+    if (record == nullptr) continue;
+    for (auto& [base, configuration] : record->configurations) {
       if (configuration.state != AddressState::kAttached || IsInUse(configuration)) continue;
       fleet.ledger.SetState(configuration, AddressState::kAttaching, now);
+      for (size_t i = 0; i < configuration.slots.size(); ++i) {
+        SetUse(fleet, *record, configuration,
+               {configuration.AddressAt(i), Use::kCooldown, nullptr, now}, effects);
+      }
       effects.changed.insert(key);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/store/backup_file.h"
+#include "ipam-server/store/record_codec.h"
 #include "lib/base/status.h"
 #include "lib/os/file.h"
 
@@ -130,6 +131,9 @@ absl::StatusOr<BackupInfo> MemoryStore::Backup(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     records = records_;
     last_revision = last_revision_;
+  }
+  if (const auto own = records.find(kStoreKey); own != records.end()) {
+    ASSIGN_OR_RETURN(own->second.value, MarkedAsBackup(own->second.value));
   }
   std::string text = fmt::format("{}{}\n", kBackupHeader, last_revision);
   for (const auto& [key, record] : records) {

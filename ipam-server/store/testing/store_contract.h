@@ -17,6 +17,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "ipam-server/store/record_codec.h"
 #include "ipam-server/store/store.h"
 #include "tests/support/temp_dir.h"
 
@@ -439,6 +440,23 @@ TEST_P(StoreContract, ABackupHoldsOneSnapshotAndCanBeRestored) {
   const auto revisions = (*restored)->Commit(batch);
   ASSERT_TRUE(revisions.ok()) << revisions.status();
   for (const auto& [key, record] : before) EXPECT_GT(revisions->at(1), record.revision);
+}
+
+TEST_P(StoreContract, ABackupSaysThatItIsOne) {
+  const RecoveryState state{.store_id = "ours", .epoch = 7, .former = {"a former one"}};
+  ASSERT_TRUE(Put(std::string(kStoreKey), EncodeStore(state), 0).ok());
+  ASSERT_TRUE(Put("node/1", "as it was", 0).ok());
+  const auto before = Records(store());
+  ASSERT_TRUE(store().Backup(File("backup")).ok());
+  EXPECT_EQ(Records(store()), before) << "the store itself is none";
+  auto restored = GetParam().restore(File("backup"));
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  EXPECT_TRUE((*restored)->CheckIntegrity().ok());
+  const auto there = Records(**restored);
+  EXPECT_EQ(there.at("node/1"), before.at("node/1"));
+  RecoveryState expected = state;
+  expected.backup = true;
+  EXPECT_EQ(DecodeStore(there.at(std::string(kStoreKey)).value).value(), expected);
 }
 
 TEST_P(StoreContract, AnEmptyStoreCanBeBackedUp) {

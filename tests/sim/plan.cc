@@ -193,6 +193,16 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
   }
 }
 
+// A copy of a disk does not say that it is one, and what nobody contradicts within a minute holds
+// (docs/adr/0022-nodes-remember-the-store.md): who is cut off comes back within that time.
+void HearAllAfter(absl::Duration restored, Plan& plan) {
+  const absl::Duration heard = restored + absl::Seconds(35);
+  for (PlannedEvent& event : plan) {
+    const bool cuts = event.act == Act::kCutNode || event.act == Act::kCutServer;
+    if (cuts && event.at < heard) event.lasts = std::min(event.lasts, heard - event.at);
+  }
+}
+
 }  // namespace
 
 std::string Describe(const PlannedEvent& event) {
@@ -283,10 +293,13 @@ Plan RandomPlan(uint64_t seed, const PlanSettings& settings) {
   }
   if (settings.restores && random.Chance(0.3)) {
     const absl::Duration at = settings.until * (0.2 + 0.5 * random.Fraction());
-    plan.push_back({.at = at, .act = Act::kBackup});
-    plan.push_back({.at = at + random.Between(absl::Seconds(20), absl::Minutes(6)),
+    const bool disk = RandomFor(seed, "a disk's snapshot").Chance(0.3);
+    plan.push_back({.at = at, .act = Act::kBackup, .amount = disk ? 0 : 1});
+    const absl::Duration restored = at + random.Between(absl::Seconds(20), absl::Minutes(6));
+    plan.push_back({.at = restored,
                     .act = Act::kRestore,
                     .amount = RandomFor(seed, "restore on other machines").Chance(0.3) ? 1 : 0});
+    if (disk) HearAllAfter(restored, plan);
   }
   AddQuarantines(seed, settings, plan);
   AddApart(seed, settings, plan);

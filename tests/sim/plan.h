@@ -44,7 +44,7 @@ enum class Act : uint8_t {
   kUndrain,
   kReserve,  // `amount` addresses on a machine.
   kEndReservations,
-  kBackup,       // The operator copies the store.
+  kBackup,       // The operator copies the store; `amount` 1: with `spokectl backup`, 0: its disk.
   kRestore,      // And puts the copy in its place; `amount` 1: for servers on other machines.
   kServerClock,  // The clock of a server's machine is set, by `amount` seconds.
   kUnfreeze,
@@ -52,7 +52,8 @@ enum class Act : uint8_t {
   kLift,         // Of all quarantines.
   kApplyPolicy,  // `amount` policy objects, in place of those that there are; some others go.
   kResizePool,   // One of two more pools is made, becomes larger or smaller, or goes; not on Azure.
-  kConfirm,      // Of a recovery, though nodes are silent: on Azure they may be unknown, too.
+  kConfirm,      // Of a recovery, though nodes are silent: on Azure they may be unknown, too;
+                 // `amount` 1: once all machines with pods have spoken.
 };
 
 // For what a share of calls suffers `amount` is the share in percent; 0: some.

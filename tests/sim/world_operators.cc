@@ -13,6 +13,7 @@
 #include "ipam-server/operators/policy_change.h"
 #include "ipam-server/policy/object_codec.h"
 #include "ipam-server/policy/policy_file.h"
+#include "ipam-server/store/record_codec.h"
 #include "lib/base/check.h"
 #include "lib/base/status.h"
 #include "tests/sim/world.h"
@@ -197,9 +198,13 @@ void World::DoAsOperator(const PlannedEvent& event) {
   } else if (event.act == Act::kResizePool) {
     ResizePool(event);
   } else if (event.act == Act::kConfirm) {
-    ConfirmRecovery();
+    ConfirmRecovery(/*once_all_spoke=*/event.amount > 0);
   } else if (event.act == Act::kBackup) {
     backup_ = disks_.records();
+    const auto own = backup_->find(ipam::kStoreKey);
+    if (event.amount > 0 && own != backup_->end()) {
+      own->second.value = ipam::MarkedAsBackup(own->second.value).value();
+    }
     trace_.Count("backup");
   } else if (event.act == Act::kRestore) {
     Restore(/*on_other_machines=*/event.amount > 0);
@@ -318,11 +323,21 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
   Tend(*leader);
 }
 
-void World::ConfirmRecovery() {
+void World::ConfirmRecovery(bool once_all_spoke) {
   Change("confirm recovery",
-         [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+         [this, once_all_spoke](ipam::ServerState& state,
+                                absl::Time now) -> absl::StatusOr<ipam::Effects> {
            if (state.recovery.phase() != ipam::Recovery::Phase::kRecovering) {
              return absl::FailedPreconditionError("nothing to confirm");
+           }
+           const auto& spoken = state.recovery.spoken();
+           const bool all_spoke = std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+             const Machine& machine = node->machine;
+             return !machine.exists || node->runtime->running() == 0 ||
+                    spoken.contains({machine.name, machine.vm_id});
+           });
+           if (once_all_spoke && !all_spoke) {
+             return absl::FailedPreconditionError("machines with pods have yet to speak");
            }
            const uint64_t silent =
                state.recovery.Silent(ipam::NodesWithAddresses(state.fleet.ledger));
@@ -419,12 +434,8 @@ void World::Tidy() {
   DoAsOperator({.act = Act::kEndReservations});
   DoAsOperator({.act = Act::kLift});
   DoAsOperator({.act = Act::kUnfreeze});
-  const bool all_connected = std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
-    return !node->machine.exists || (node->agent && node->agent->connected());
-  });
-  if (!all_connected) return;
   // Machines that are gone never speak again.
-  DoAsOperator({.act = Act::kConfirm});
+  DoAsOperator({.act = Act::kConfirm, .amount = 1});
 }
 
 }  // namespace spoke::sim

@@ -14,6 +14,46 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
     cut.At(second + 50, Act::kCutNode, 2, 0, 150).At(second + 80, Act::kRestore, 0, 1);
   }
   all.push_back(cut.Until(absl::Minutes(11)).Promises("restore", 2).Build());
+
+  // For longer than nodes have where nobody knows whether a store is an old one. A backup says so.
+  Builder away("cut-off-for-long-since-a-restore",
+               "seed 601431: what only a silent node was told went to others", 3);
+  away.Servers(3).OnAll(10, Act::kStartPods, 4);
+  for (double second = 60; second < 700; second += 300) {
+    away.At(second, Act::kBackup, 0, 1).At(second + 5, Act::kStartPods, 1, 9);
+    away.At(second + 50, Act::kCutNode, 1, 0, 170).At(second + 60, Act::kRestore);
+    away.At(second + 100, Act::kStartPods, 0, 9).At(second + 125, Act::kStartPods, 2, 9);
+    away.At(second + 280, Act::kStopPods, 0, 9).At(second + 280, Act::kStopPods, 2, 9);
+  }
+  all.push_back(away.Until(absl::Minutes(13)).Promises("restore", 3).Build());
+
+  // Nobody else was told anything since the backup, and it remembers nothing.
+  Builder forgot("reimaged-at-a-restore",
+                 "seeds 402783, 563120: a machine that knows nothing vouched for an old store", 3);
+  forgot.Servers(3).OnAll(10, Act::kStartPods, 3);
+  for (double second = 60; second < 700; second += 220) {
+    forgot.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 1, 12);
+    forgot.At(second + 99, Act::kReimage, 1).At(second + 100, Act::kRestore, 0, 1);
+  }
+  all.push_back(forgot.Until(absl::Minutes(12))
+                    .Promises("restore", 3)
+                    .Promises("machine reimaged", 3)
+                    .Build());
+
+  // It runs on, and only it knows what it was told since the backup.
+  Builder replaced("replaced-and-cut-off-since-a-restore",
+                   "seeds 560760, 300095: a machine whose name another has was not awaited", 4);
+  replaced.Servers(3).OnAll(10, Act::kStartPods, 4);
+  for (double second = 60; second < 700; second += 320) {
+    replaced.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 2, 12);
+    replaced.At(second + 60, Act::kDouble, 2, 3, 220);
+    replaced.At(second + 100, Act::kRestore).At(second + 104.5, Act::kCutNode, 2, 0, 120);
+    for (const uint64_t node : {0U, 1U}) {
+      replaced.At(second + 130, Act::kStartPods, node, 12)
+          .At(second + 260, Act::kStopPods, node, 12);
+    }
+  }
+  all.push_back(replaced.Until(absl::Minutes(13)).Promises("restore", 2).Build());
 }
 
 }  // namespace

@@ -2,6 +2,31 @@
 #include "tests/sim/scenarios/scenario_builder.h"
 
 namespace spoke::sim {
+namespace {
+
+void AddNames(std::vector<Scenario>& all) {
+  // The store gives names again that are on the NIC, and others write back what that had before.
+  all.push_back(Builder("names-of-blocks-since-a-restore",
+                        "seed 571009: a block's name had become another address's", 3)
+                    .Seed(571009)
+                    .Servers(3)
+                    .Blocks()
+                    .TwoFamilies()
+                    .Azure()
+                    .At(20.539, Act::kStartPods, 1, 4)
+                    .At(274.545, Act::kStartPods, 1, 4)
+                    .At(385.153, Act::kBackup)
+                    .At(534.476, Act::kRestartPods, 1, 4)
+                    .At(553.169, Act::kStartPods, 1, 3)
+                    .At(633.178, Act::kWriteBack, 1, 0, 16.918)
+                    .At(658.396, Act::kRestore, 0, 1)
+                    .At(665.828, Act::kStartPods, 1, 3)
+                    .Until(absl::Minutes(13))
+                    .Promises("made single by others")
+                    .Build());
+}
+
+}  // namespace
 
 void AddBlocks(std::vector<Scenario>& all) {
   all.push_back(Builder("blocks-come-and-go", "a block goes only when no pod uses any of it", 4)
@@ -36,25 +61,7 @@ void AddBlocks(std::vector<Scenario>& all) {
     failed.OnAll(second + 80, Act::kStopPods, 14);
   }
   all.push_back(failed.Promises("written by others", 8).Build());
-  // The store gives names again that are on the NIC, and others write back what that had before.
-  all.push_back(Builder("names-of-blocks-since-a-restore",
-                        "seed 571009: a block's name had become another address's", 3)
-                    .Seed(571009)
-                    .Servers(3)
-                    .Blocks()
-                    .TwoFamilies()
-                    .Azure()
-                    .At(20.539, Act::kStartPods, 1, 4)
-                    .At(274.545, Act::kStartPods, 1, 4)
-                    .At(385.153, Act::kBackup)
-                    .At(534.476, Act::kRestartPods, 1, 4)
-                    .At(553.169, Act::kStartPods, 1, 3)
-                    .At(633.178, Act::kWriteBack, 1, 0, 16.918)
-                    .At(658.396, Act::kRestore, 0, 1)
-                    .At(665.828, Act::kStartPods, 1, 3)
-                    .Until(absl::Minutes(13))
-                    .Promises("made single by others")
-                    .Build());
+  AddNames(all);
   all.push_back(Builder("a-block-off-its-nic-is-in-use",
                         "seed 142: what else the block has counted as available", 3)
                     .Blocks()

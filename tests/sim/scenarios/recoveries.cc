@@ -99,6 +99,7 @@ void AddRecoveries(std::vector<Scenario>& all) {
     }
   }
   all.push_back(two.At(700, Act::kRestore)
+                    .Each({716, 2, 729}, Act::kConfirm)
                     .Until(absl::Minutes(14))
                     .Promises("two machines of one name", 3)
                     .Promises("restore", 1)

@@ -296,7 +296,7 @@ v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) 
     info.set_nodes_silent(recovery.Silent(known));
     for (const NodeKey& key : known) {
       if (info.silent_size() == kMostSilent) break;
-      if (recovery.spoken().contains(key)) continue;
+      if (!recovery.IsAwaited(key)) continue;
       const bool replaced = fleet.ledger.Find(key)->mode == NodeMode::kRetired;
       info.add_silent(replaced ? fmt::format("{} (VM {}, which was replaced)", key.name, key.vm_id)
                                : key.name);

@@ -80,13 +80,24 @@ void Recovery::Recover(std::string reason, uint64_t nodes, absl::Time now) {
   state_.cause->nodes = std::max(state_.cause->nodes, nodes);
 }
 
-bool Recovery::HasSpoken(const NodeKey& node) const { return spoken_.contains(node); }
+void Recovery::OnSpoken(const NodeKey& node) {
+  spoken_.insert(node);
+  gone_.erase(node);
+}
+
+void Recovery::OnGone(const NodeKey& node) {
+  if (!spoken_.contains(node)) gone_.insert(node);
+}
+
+bool Recovery::IsAwaited(const NodeKey& node) const {
+  return !spoken_.contains(node) && !gone_.contains(node);
+}
 uint64_t Recovery::Expected() const { return state_.cause ? state_.cause->nodes : 0; }
 
 uint64_t Recovery::Silent(const std::vector<NodeKey>& known) const {
   const auto silent = static_cast<uint64_t>(std::count_if(
-      known.begin(), known.end(), [&](const NodeKey& node) { return !HasSpoken(node); }));
-  const uint64_t there = spoken_.size() + silent;
+      known.begin(), known.end(), [&](const NodeKey& node) { return IsAwaited(node); }));
+  const uint64_t there = spoken_.size() + gone_.size() + silent;
   return silent + (Expected() > there ? Expected() - there : 0);
 }
 
@@ -97,7 +108,8 @@ bool Recovery::IsEarly(absl::Time now) const {
     case Phase::kProving:
       return now < proven_at_ - (kProvingTime - kLeastTime);
     case Phase::kRecovering:
-      return now < recovers_since_ + kLeastTime || spoken_.empty() || spoken_.size() < Expected();
+      return now < recovers_since_ + kLeastTime || spoken_.empty() ||
+             spoken_.size() + gone_.size() < Expected();
   }
   return false;
 }
@@ -107,9 +119,9 @@ bool Recovery::WaitsFor(const NodeKey& node, absl::Time now) const {
     case Phase::kOpen:
       return false;
     case Phase::kProving:
-      return now < proven_at_ && !HasSpoken(node);
+      return now < proven_at_ && IsAwaited(node);
     case Phase::kRecovering:
-      return !HasSpoken(node);
+      return IsAwaited(node);
   }
   return false;
 }

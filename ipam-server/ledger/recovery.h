@@ -104,10 +104,12 @@ class Recovery {
   void Accept(const std::string& node) { refused_.erase(node); }
 
   // The node has said all that it has.
-  void OnSpoken(const NodeKey& node) { spoken_.insert(node); }
+  void OnSpoken(const NodeKey& node);
   // A node that the store knows shows nothing that it was told: it was reimaged, or has lost it.
   // What nobody contradicts is nothing that it confirms. Call while proving.
   void OnForgotten(const NodeKey& node) { forgotten_.insert(node); }
+  // The cloud has it no more: it will never speak.
+  void OnGone(const NodeKey& node);
 
   // Whether nothing is in the way any more. `known`: the nodes that have addresses in the store.
   bool MayOpen(const std::vector<NodeKey>& known, absl::Time now) const;
@@ -115,6 +117,8 @@ class Recovery {
   bool IsEarly(absl::Time now) const;
   // Whether it may not open as long as `node` has addresses: nor need others be looked at.
   bool WaitsFor(const NodeKey& node, absl::Time now) const;
+  // Whether it has yet to speak.
+  bool IsAwaited(const NodeKey& node) const;
   // How many of `known`, and of those that must be there beyond them, have not spoken.
   uint64_t Silent(const std::vector<NodeKey>& known) const;
   // Ends proving or recovery.
@@ -144,7 +148,6 @@ class Recovery {
 
  private:
   void Recover(std::string reason, uint64_t nodes, absl::Time now);
-  bool HasSpoken(const NodeKey& node) const;
   uint64_t Expected() const;  // How many nodes there must be, at least.
 
   RecoveryState state_;
@@ -157,6 +160,7 @@ class Recovery {
   std::set<std::string> seen_;  // Other stores whose marks were shown.
   std::set<NodeKey> spoken_;
   std::set<NodeKey> forgotten_;
+  std::set<NodeKey> gone_;
   std::map<std::string, std::string> refused_;
 };
 

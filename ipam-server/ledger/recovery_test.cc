@@ -110,6 +110,24 @@ TEST(Recovery, WhoHasForgottenWhatItWasToldConfirmsNothing) {
   EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kNow + absl::Minutes(1)));
 }
 
+TEST(Recovery, WhoIsGoneIsNotWaitedFor) {
+  Recovery recovery({.store_id = "ours", .epoch = 10, .backup = true});
+  recovery.Begin(Last("ours", 10), kNow);  // Two nodes had addresses.
+  recovery.OnSpoken(kNode1);
+  EXPECT_TRUE(recovery.IsAwaited(kNode2));
+  EXPECT_EQ(recovery.Silent({kNode1, kNode2}), 1U);
+  recovery.OnGone(kNode2);
+  EXPECT_FALSE(recovery.IsAwaited(kNode2));
+  EXPECT_EQ(recovery.Silent({kNode1, kNode2}), 0U);
+  EXPECT_TRUE(recovery.MayOpen({kNode1, kNode2}, kReady));
+  EXPECT_THAT(recovery.spoken(), ElementsAre(kNode1)) << "what it had goes to those that have it";
+  recovery.OnSpoken(kNode2);
+  recovery.OnGone(kNode1);
+  EXPECT_EQ(recovery.Silent({}), 0U) << "each counts once";
+  recovery.OnMark({.store_id = "ours", .epoch = 1000, .nodes = 3}, kNow);
+  EXPECT_EQ(recovery.Silent({}), 1U);
+}
+
 // Its mark may have been restored as well, in this boot even, and whoever was told more be away.
 TEST(Recovery, ABackupIsNeverTakenForTheNewest) {
   Recovery recovery({.store_id = "ours", .epoch = 10, .backup = true});

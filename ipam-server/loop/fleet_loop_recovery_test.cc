@@ -350,6 +350,24 @@ TEST_F(LoopRecoveryTest, AMachineWhoseNameAnotherHasIsWaitedFor) {
   EXPECT_EQ(PhaseNow(), "open");
 }
 
+TEST_F(LoopRecoveryTest, OnceTheCloudHasThatOneNoMoreItIsNot) {
+  GreetWith(1, "");
+  AnswerCloud();
+  const NodeKey successor{kNode.name, "vm-9"};
+  loop_->PostHello(2, {.node = IdentityOf(successor, "another"), .store_token = Ahead(1000)});
+  Step();
+  loop_->PostFromAgent(InventoryEvent{2, {.id = 1}});
+  Step();
+  clock_.Advance(Recovery::kLeastTime);
+  for (const bool first : {true, false}) {
+    EXPECT_EQ(PhaseNow(), "recovering") << (first ? "" : "a list may be an old one");
+    loop_->PostListing({{.node = successor}}, [](const std::string&) { return true; });
+    Step();
+  }
+  Step();
+  EXPECT_EQ(PhaseNow(), "open");
+}
+
 // What a store that was behind knows of are not all that another server may have told something.
 TEST_F(LoopRecoveryTest, SaysWhichNodesThereAreOnlyOfAStoreThatWasNotBehind) {
   GreetWith(1, "");

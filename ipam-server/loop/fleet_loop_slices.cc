@@ -171,6 +171,12 @@ void FleetLoop::FinishListing(Batch& batch) {
     const bool unnamed = settings_.fleet.cloud_chooses && record.instance.empty();
     if (unnamed || !done.covers(record.instance)) done.present.insert(key);
   }
+  if (!state_.recovery.open()) {
+    for (const NodeKey& gone : GoneAndSucceeded(state_.fleet, done.present, connected)) {
+      state_.recovery.OnGone(gone);
+    }
+    return;
+  }
   batch.effects.Merge(OnListing(state_.fleet, done.present, connected, batch.now));
 }
 

@@ -76,6 +76,20 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
   return effects;
 }
 
+std::vector<NodeKey> GoneAndSucceeded(Fleet& fleet, const std::set<NodeKey>& present,
+                                      const std::set<NodeKey>& connected) {
+  std::set<NodeKey> missing;
+  std::vector<NodeKey> gone;
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
+    if (present.contains(key)) continue;
+    missing.insert(key);
+    const bool missing_twice = fleet.missing.contains(key) && !connected.contains(key);
+    if (missing_twice && IsSucceeded(fleet, record)) gone.push_back(key);
+  }
+  fleet.missing = std::move(missing);
+  return gone;
+}
+
 void FreeGone(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now) {
   effects.findings.push_back(
       {Finding::Kind::kGone, record.key, ip::Address(),

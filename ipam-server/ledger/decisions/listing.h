@@ -2,6 +2,7 @@
 #pragma once
 
 #include <set>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "ipam-server/ledger/effects.h"
@@ -15,6 +16,11 @@ namespace spoke::ipam {
 // whose name another VM has taken does not count there, nor does one that holds nothing.
 Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
                   const std::set<NodeKey>& connected, absl::Time now);
+
+// While nothing is freed, since the store may be an old one: the machines that are gone and whose
+// name another has taken, which need not be waited for (ledger/recovery.h).
+std::vector<NodeKey> GoneAndSucceeded(Fleet& fleet, const std::set<NodeKey>& present,
+                                      const std::set<NodeKey>& connected);
 
 // The machine is gone: its addresses are free after the cooldown.
 void FreeGone(Fleet& fleet, NodeRecord& record, Effects& effects, absl::Time now);

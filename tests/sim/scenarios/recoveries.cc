@@ -56,6 +56,17 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
   all.push_back(replaced.Until(absl::Minutes(13)).Promises("restore", 2).Build());
 }
 
+void AddUnstored(std::vector<Scenario>& all) {
+  Builder never("policies-that-are-never-stored",
+                "seed 201435: agents had a policy that the store never had", 6);
+  never.OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));
+  for (double second = 60; second < 480; second += 40) {
+    never.At(second, Act::kCutStore, 0, 0, 2);
+    never.At(second + 1, Act::kApplyPolicy, static_cast<uint64_t>(second), 35);
+  }
+  all.push_back(never.Promises("server cut off from the store", 8).Build());
+}
+
 }  // namespace
 
 void AddRecoveries(std::vector<Scenario>& all) {
@@ -104,15 +115,7 @@ void AddRecoveries(std::vector<Scenario>& all) {
                     .Promises("two machines of one name", 3)
                     .Promises("restore", 1)
                     .Build());
-  Builder never("policies-that-are-never-stored",
-                "seed 201435: agents had a policy that the store never had", 6);
-  never.OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));
-  for (double second = 60; second < 480; second += 40) {
-    never.At(second, Act::kCutStore, 0, 0, 2);
-    never.At(second + 1, Act::kApplyPolicy, static_cast<uint64_t>(second), 35);
-  }
-  all.push_back(never.Promises("server cut off from the store", 8).Build());
-
+  AddUnstored(all);
   all.push_back(Builder("names-of-a-nic-since-a-restore",
                         "seed 70266: an old store gave names again that the NIC had", 2)
                     .Seed(70266)

@@ -225,8 +225,12 @@ void World::DoAsOperator(const PlannedEvent& event) {
   } else if (event.act == Act::kUnfreeze) {
     Change("unfreeze",
            [this](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
-             const auto& freeze = state.fleet.breaker.state().freeze;
-             if (freeze) laws_.OnPardon(freeze->refused.addresses);
+             // What was refused may go, and what went before counts no more.
+             const ipam::BreakerState& breaker = state.fleet.breaker.state();
+             if (breaker.freeze) {
+               laws_.OnPardon(breaker.freeze->refused.addresses);
+               for (const auto& freed : breaker.freed) laws_.OnPardon(freed.addresses);
+             }
              return ipam::LiftFreeze(state.fleet, now);
            });
   }

@@ -204,7 +204,7 @@ Agent::Agent(const AgentConfig& config, const node_api::NodeIdentity& identity, 
               {.put_in_force = [this](const Policy& policy) { return PutInForce(policy); },
                .count_cuts =
                    [this](const Policy& policy, PolicyKeeper::CountDone done) {
-                     CountCuts(policy, std::move(done));
+                     CountCuts(policy, /*beyond_those_in_force=*/true, std::move(done));
                    }}),
       policy_prober_([this](std::function<void()> work) { Post(std::move(work)); },
                      [this](const node_api::ProbeAnswer& answer) { session_.Answer(answer); }),
@@ -464,11 +464,14 @@ absl::Status Agent::PutInForce(const Policy& policy) {
   return absl::OkStatus();
 }
 
-void Agent::CountCuts(const Policy& policy, EstablishedCuts::CountDone done) {
+void Agent::CountCuts(const Policy& policy, bool beyond_those_in_force,
+                      EstablishedCuts::CountDone done) {
   if (!traffic_) return done(CutsByRule());  // The policy would not be in force.
   auto rules = traffic_->CutsOf(policy);
   // An error in a policy is told when the policy is put in force.
   if (!rules.ok()) return done(CutsByRule());
+  // To look through the kernel's table takes as long as all the rest of a policy.
+  if (beyond_those_in_force && rules->EndNoMoreThan(traffic_->Cuts())) return done(CutsByRule());
   if (cuts_) return cuts_->Count(*std::move(rules), std::move(done));
   done(rules->empty() ? absl::StatusOr<CutsByRule>(CutsByRule())
                       : absl::UnimplementedError("this kernel cannot list tracked connections"));
@@ -486,7 +489,7 @@ void Agent::Take(const node_api::PolicyTrial& trial) {
     const auto rules = traffic_->CutsOf(*policy);
     if (!rules.ok()) return answer(rules.status());
   }
-  CountCuts(*policy, answer);
+  CountCuts(*policy, /*beyond_those_in_force=*/false, answer);
 }
 
 void Agent::OnRules() {

@@ -184,7 +184,7 @@ class Agent {
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
   absl::Status PutInForce(const Policy& policy);
   // Counts for PolicyKeeper how many connections the policy would end.
-  void CountCuts(const Policy& policy, EstablishedCuts::CountDone done);
+  void CountCuts(const Policy& policy, bool beyond_those_in_force, EstablishedCuts::CountDone done);
   // Tells the checks of the node what to try, by `policy`.
   void TellTargets(const Policy& policy);
   // Tells shaping what the policy in force says, and who its pods are.

@@ -1,8 +1,24 @@
 #include "netagent/egress/cut_rules.h"
 
+#include <algorithm>
+#include <iterator>
 #include <variant>
+#include <vector>
 
 namespace spoke::netagent {
+namespace {
+
+std::vector<ClassRange> PeersIn(const ClassMap& classes) {
+  std::vector<ClassRange> peers;
+  for (const ip::Family family : {ip::Family::kV4, ip::Family::kV6}) {
+    const std::vector<ClassRange>& ranges = classes.ranges(family);
+    std::copy_if(ranges.begin(), ranges.end(), std::back_inserter(peers),
+                 [](const ClassRange& range) { return range.number == kPeerSpoke; });
+  }
+  return peers;
+}
+
+}  // namespace
 
 bool KeepsPeerSpokes(const Policy& policy) {
   bool keeps = false;
@@ -28,6 +44,12 @@ CutRules::CutRules(const Policy& policy, const ClassMap& classes, const EgressRu
     for (const ip::Address& address : pod.addresses)
       pods_[address] = {pod.pod_namespace, pod.pod_name};
   }
+}
+
+bool CutRules::EndNoMoreThan(const CutRules& in_force) const {
+  if (egress_) return false;
+  if (!cuts_peers_) return true;
+  return in_force.cuts_peers_ && PeersIn(classes_) == PeersIn(in_force.classes_);
 }
 
 FlowFate CutRules::FateOf(const TrackedFlow& flow) const {

@@ -58,6 +58,9 @@ class CutRules {
 
   // Returns whether there is nothing that it would cut.
   bool empty() const { return !cuts_peers_ && !egress_; }
+  // Returns whether every connection that these end, those in force end as well, so that none is
+  // left to count. Rules of egress policies count as others.
+  bool EndNoMoreThan(const CutRules& in_force) const;
   FlowFate FateOf(const TrackedFlow& flow) const;
   // Adds `flow`, whose fate FateOf() has told, to `count`, and to its flows if it ends and there is
   // room.

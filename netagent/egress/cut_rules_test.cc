@@ -84,6 +84,27 @@ TEST(CutRules, PeerSpokesAreCutUnlessEachNetworkThatNamesSomeKeepsThem) {
             FlowFate::kStays);
 }
 
+TEST(CutRules, WhatThoseInForceEndTooIsNotToBeCounted) {
+  const auto peers = [](const std::string& block, bool keep = false) {
+    return Network("a", policy::Blocks({block}), keep);
+  };
+  const policy::Entry group{
+      .key = "DestinationGroup/far",
+      .bytes = "",
+      .value = policy::DestinationGroup{.cidrs = policy::Blocks({"192.0.2.0/24"})}};
+  const CutRules in_force = Rules(Of({peers("10.18.0.0/16")}));
+  EXPECT_TRUE(Rules(Of({})).EndNoMoreThan(CutRules()));
+  EXPECT_TRUE(Rules(Of({})).EndNoMoreThan(in_force));
+  EXPECT_TRUE(Rules(Of({peers("10.18.0.0/16", true)})).EndNoMoreThan(in_force));
+  EXPECT_TRUE(Rules(Of({peers("10.18.0.0/16"), group})).EndNoMoreThan(in_force));
+  EXPECT_FALSE(in_force.EndNoMoreThan(CutRules()));
+  EXPECT_FALSE(in_force.EndNoMoreThan(Rules(Of({peers("10.18.0.0/16", true)}))));
+  EXPECT_FALSE(Rules(Of({peers("10.18.0.0/15")})).EndNoMoreThan(in_force));
+  EXPECT_FALSE(Rules(Of({peers("10.19.0.0/16")})).EndNoMoreThan(in_force));
+  const CutRules egress = Rules(Of({Egress("b", Closed(policy::Blocks({"192.0.2.0/24"}), true))}));
+  EXPECT_FALSE(egress.EndNoMoreThan(egress)) << "what pods there are is not compared";
+}
+
 TEST(CutRules, WhatCountsIsWherePacketsAreRouted) {
   const CutRules rules = Rules(Of({Network("a", policy::Blocks({"10.18.0.0/16"}), false)}));
   const auto fate = [&](const char* a, const char* b, const char* c, const char* d) {

@@ -223,16 +223,7 @@ void World::DoAsOperator(const PlannedEvent& event) {
       return effects;
     });
   } else if (event.act == Act::kUnfreeze) {
-    Change("unfreeze",
-           [this](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
-             // What was refused may go, and what went before counts no more.
-             const ipam::BreakerState& breaker = state.fleet.breaker.state();
-             if (breaker.freeze) {
-               laws_.OnPardon(breaker.freeze->refused.addresses);
-               for (const auto& freed : breaker.freed) laws_.OnPardon(freed.addresses);
-             }
-             return ipam::LiftFreeze(state.fleet, now);
-           });
+    Unfreeze();
   }
 }
 
@@ -325,6 +316,19 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
         laws_.OnPolicyInForce(version);
       });
   Tend(*leader);
+}
+
+void World::Unfreeze() {
+  Change("unfreeze",
+         [this](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
+           // What was refused may go, and what went before counts no more.
+           const ipam::BreakerState& breaker = state.fleet.breaker.state();
+           if (breaker.freeze) {
+             laws_.OnPardon(breaker.freeze->refused.addresses);
+             for (const auto& freed : breaker.freed) laws_.OnPardon(freed.addresses);
+           }
+           return ipam::LiftFreeze(state.fleet, now);
+         });
 }
 
 void World::ConfirmRecovery(bool once_all_spoke) {

@@ -73,6 +73,7 @@ void Recovery::AcceptUnverified(absl::Time now) {
 void Recovery::Recover(std::string reason, uint64_t nodes, absl::Time now) {
   if (phase_ != Phase::kRecovering) {
     spoken_.clear();  // A hello does not say all that a node holds.
+    gone_.clear();    // Those of an earlier recovery are none that must be there.
     recovers_since_ = now;
   }
   phase_ = Phase::kRecovering;

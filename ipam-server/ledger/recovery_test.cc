@@ -126,6 +126,11 @@ TEST(Recovery, WhoIsGoneIsNotWaitedFor) {
   EXPECT_EQ(recovery.Silent({}), 0U) << "each counts once";
   recovery.OnMark({.store_id = "ours", .epoch = 1000, .nodes = 3}, kNow);
   EXPECT_EQ(recovery.Silent({}), 1U);
+  recovery.OnGone({"node3", "vm-3"});
+  EXPECT_EQ(recovery.Silent({}), 0U);
+  recovery.Open(kReady);
+  recovery.OnMark({.store_id = "ours", .epoch = 9000, .nodes = 2}, kReady);
+  EXPECT_EQ(recovery.Silent({}), 2U) << "who was gone before is not among these";
 }
 
 // Its mark may have been restored as well, in this boot even, and whoever was told more be away.

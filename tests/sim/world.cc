@@ -1,11 +1,11 @@
 #include "tests/sim/world.h"
 
-#include <unistd.h>
-
-#include <atomic>
+#include <cstdlib>
 #include <filesystem>
+#include <string>
 
 #include "fmt/core.h"
+#include "lib/base/check.h"
 #include "tests/sim/cloud/azure_provider.h"
 #include "tests/sim/cloud/plain_provider.h"
 
@@ -16,13 +16,15 @@ namespace {
 constexpr std::string_view kAzureIpv6Subnet = "fd00:a::/64";
 constexpr std::string_view kIpv6Pool = "fd00:a::/118";
 
-// A directory that no other world has; its name is nowhere in the trace.
+// A directory that no other world has, nor one that was killed has left; its name is nowhere in the
+// trace.
 std::string NewDirectory() {
-  static std::atomic<int> last = 0;
   const std::filesystem::path memory = "/dev/shm";
   const std::filesystem::path root =
       std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path();
-  return (root / fmt::format("spoke-sim-{}-{}", ::getpid(), ++last)).string();
+  std::string name = (root / "spoke-sim-XXXXXX").string();
+  CHECK(::mkdtemp(name.data()) != nullptr, "a directory for the world can be made");
+  return name;
 }
 
 }  // namespace

@@ -154,6 +154,9 @@ void EndAssignmentsOf(Fleet& fleet, NodeRecord& record, const node_api::Hello& h
         // The agent has said what has a generation, and its word that the cooldown is over may have
         // been lost. Of what began with its boot it may not know yet: it is told again.
         SetUse(fleet, record, configuration, {address, Use::kAvailable, nullptr, now}, effects);
+      } else if (rebooted && slot.use == Use::kAvailable && IsWithheld(fleet, configuration)) {
+        // A pod may have had it unreported. The agent lets rest what it is listed, and not this.
+        SetUse(fleet, record, configuration, {address, Use::kCooldown, nullptr, now}, effects);
       }
     }
   }

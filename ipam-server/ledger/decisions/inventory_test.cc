@@ -174,6 +174,20 @@ TEST(FleetRecoveryEnd, WhatTheSilentHaveByAnOldStoreIsToldOnceTheNicHasIt) {
   EXPECT_EQ(counts_of(kNode1).cooldown, before.available) << "a pod may just have had it";
 }
 
+// Its agent lets rest what it is listed after a boot; what is in quarantine it is listed later.
+TEST(FleetBoot, WhatIsInQuarantineRestsToo) {
+  Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
+  const ip::Address withheld = RangesOf(fleet, kNode1).begin()->base();
+  ASSERT_TRUE(
+      SetQuarantine(fleet, withheld, Quarantine{.reason = "a test", .since = kNow}, kNow).ok());
+  OnHello(fleet, HelloOf(kNode1, "another boot"), kNow);
+  const Configuration* configuration = fleet.ledger.Find(kNode1)->Holding(withheld);
+  ASSERT_NE(configuration, nullptr);
+  EXPECT_EQ(configuration->At(withheld).use, Use::kCooldown);
+  EXPECT_EQ(CountAddresses(*fleet.ledger.Find(kNode1)).cooldown, 1U) << "the others it is listed";
+  CheckInvariants(fleet.ledger);
+}
+
 TEST(FleetRecoveryEnd, AMachineThatHasItsNameAgainIsLookedAt) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   EXPECT_FALSE(OnHello(fleet, HelloOf(kNode1), kNow).attach.contains(kNode1));

@@ -57,6 +57,18 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
 }
 
 void AddUnstored(std::vector<Scenario>& all) {
+  // Pods use what is withheld meanwhile, and nobody reports it before the machine has a new disk.
+  Builder lifted("lifted-after-a-new-disk", "seed 807450: it went to a pod without a rest", 2);
+  lifted.OnAll(10, Act::kStartPods, 3).Until(absl::Minutes(8));
+  for (double second = 60; second < 400; second += 110) {
+    lifted.At(second, Act::kCutNode, 0, 0, 45).At(second + 5, Act::kStartPods, 0, 8);
+    for (double at = second + 10; at < second + 30; at += 2) {
+      lifted.At(at, Act::kQuarantine, 0, static_cast<int64_t>(at));
+    }
+    lifted.At(second + 40, Act::kReimage, 0).At(second + 62, Act::kLift);
+    lifted.At(second + 95, Act::kStopPods, 0, 8);
+  }
+  all.push_back(lifted.Promises("machine reimaged", 3).Promises("lift", 3).Build());
   Builder never("policies-that-are-never-stored",
                 "seed 201435: agents had a policy that the store never had", 6);
   never.OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));

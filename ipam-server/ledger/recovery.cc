@@ -165,6 +165,9 @@ void Recovery::OnReload(const RecoveryState& stored, uint64_t nodes, absl::Time 
     state_.cause = stored.cause;
     recovers_since_ = now;
   }
+  if (stored.backup) {
+    Recover("the store is a backup that was restored while the server ran", nodes, now);
+  }
   if (stored.epoch >= committed_) return;
   highest_seen_ = std::max(highest_seen_, committed_);
   Recover(fmt::format("the store is older than what this server has written (epoch {} after {}): a "

@@ -147,6 +147,18 @@ TEST(Recovery, ABackupIsNeverTakenForTheNewest) {
   EXPECT_TRUE(recovery.MayOpen({kNode1}, kReady));
 }
 
+// A move into etcd raises the epoch, so that it is not behind.
+TEST(Recovery, ABackupUnderTheServerBeginsOneHoweverFarItsEpochIs) {
+  Recovery recovery = AtEpoch(10);
+  recovery.Begin(Last("ours", 10), kNow);
+  recovery.Committed();
+  recovery.OnReload({.store_id = "ours", .epoch = 5000}, 2, kNow);
+  EXPECT_TRUE(recovery.open());
+  recovery.OnReload({.store_id = "ours", .epoch = 5000, .backup = true}, 2, kNow);
+  EXPECT_EQ(recovery.phase(), Phase::kRecovering);
+  EXPECT_EQ(recovery.Silent({}), 2U);
+}
+
 TEST(Recovery, WhatIsStoredWhileNobodyIsToldAnythingHidesNoMark) {
   Recovery recovery = AtEpoch(10);
   recovery.Begin(Witness(), kNow);

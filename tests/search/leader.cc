@@ -410,7 +410,10 @@ bool ListMachines(World& world, const Step& step) {
     if (node.session.open) connected.insert(KeyOf(i, node.session.vm));
     turn.effects().Merge(OnListedNic(turn.fleet(), key, EntriesOf(node.nic)));
   }
-  turn.effects().Merge(OnListing(turn.fleet(), present, connected, kNow));
+  // While the store may be an old one a list frees nothing.
+  if (!turn.fleet().hold.active) {
+    turn.effects().Merge(OnListing(turn.fleet(), present, connected, kNow));
+  }
   turn.Finish();
   return true;
 }

@@ -22,6 +22,20 @@ bool IsSucceeded(const Fleet& fleet, const NodeRecord& record) {
          successor->boot_id != record.boot_id;
 }
 
+// Returns the nodes that this listing lacks as the one before did, and that have no session.
+std::set<NodeKey> NoteMissing(Fleet& fleet, const std::set<NodeKey>& present,
+                              const std::set<NodeKey>& connected) {
+  std::set<NodeKey> missing;
+  std::set<NodeKey> twice;
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
+    if (present.contains(key)) continue;
+    missing.insert(missing.end(), key);
+    if (fleet.missing.contains(key) && !connected.contains(key)) twice.insert(twice.end(), key);
+  }
+  fleet.missing = std::move(missing);
+  return twice;
+}
+
 // What a listing says of the nodes that hold something.
 struct Loss {
   uint64_t known = 0;
@@ -45,8 +59,7 @@ bool MayFreeGone(Fleet& fleet, const Loss& loss, Effects& effects, absl::Time no
 Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
                   const std::set<NodeKey>& connected, absl::Time now) {
   Effects effects;
-  if (fleet.hold.active) return effects;
-  std::set<NodeKey> missing;
+  const std::set<NodeKey> missing_twice = NoteMissing(fleet, present, connected);
   std::vector<NodeKey> gone;
   std::vector<NodeKey> succeeded;
   std::vector<NodeKey> empty;
@@ -55,10 +68,9 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
     const bool holds = !record.configurations.empty() || !record.wanted.empty();
     loss.known += holds ? 1 : 0;
     if (present.contains(key)) continue;
-    missing.insert(key);
     const bool has_successor = IsSucceeded(fleet, record);
     loss.lost += holds && !has_successor ? 1 : 0;
-    if (!fleet.missing.contains(key) || connected.contains(key)) continue;
+    if (!missing_twice.contains(key)) continue;
     if (!holds) {
       const auto waiting = fleet.forgettable.find(key);
       if (waiting == fleet.forgettable.end() || waiting->second > now) empty.push_back(key);
@@ -67,7 +79,6 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
     (has_successor ? succeeded : gone).push_back(key);
     loss.would_free += has_successor ? 0 : AddressesHeld(record);
   }
-  fleet.missing = std::move(missing);
   for (const NodeKey& key : succeeded) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
   if (!gone.empty() && !MayFreeGone(fleet, loss, effects, now)) return effects;
   for (const NodeKey& key : gone) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
@@ -78,15 +89,10 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
 
 std::vector<NodeKey> GoneAndSucceeded(Fleet& fleet, const std::set<NodeKey>& present,
                                       const std::set<NodeKey>& connected) {
-  std::set<NodeKey> missing;
   std::vector<NodeKey> gone;
-  for (const auto& [key, record] : fleet.ledger.nodes()) {
-    if (present.contains(key)) continue;
-    missing.insert(key);
-    const bool missing_twice = fleet.missing.contains(key) && !connected.contains(key);
-    if (missing_twice && IsSucceeded(fleet, record)) gone.push_back(key);
+  for (const NodeKey& key : NoteMissing(fleet, present, connected)) {
+    if (IsSucceeded(fleet, *fleet.ledger.Find(key))) gone.push_back(key);
   }
-  fleet.missing = std::move(missing);
   return gone;
 }
 

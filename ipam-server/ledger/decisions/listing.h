@@ -13,7 +13,8 @@ namespace spoke::ipam {
 
 // A complete listing has just these nodes. One that is missing twice in a row, and has no session
 // (`connected`), is gone: its addresses are free. Freezes instead when too many are missing; one
-// whose name another VM has taken does not count there, nor does one that holds nothing.
+// whose name another VM has taken does not count there, nor does one that holds nothing. Not while
+// a recovery is under way: see GoneAndSucceeded().
 Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
                   const std::set<NodeKey>& connected, absl::Time now);
 

@@ -1,4 +1,5 @@
-// Named runs in which a store is behind what nodes had been told, or memory ahead of it.
+// Named runs in which a store is behind what nodes had been told or have done, or memory ahead of
+// it.
 #include "tests/sim/scenarios/scenario_builder.h"
 
 namespace spoke::sim {
@@ -56,7 +57,7 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
   all.push_back(replaced.Until(absl::Minutes(13)).Promises("restore", 2).Build());
 }
 
-void AddUnstored(std::vector<Scenario>& all) {
+void AddUnreported(std::vector<Scenario>& all) {
   // Pods use what is withheld meanwhile, and nobody reports it before the machine has a new disk.
   Builder lifted("lifted-after-a-new-disk", "seed 807450: it went to a pod without a rest", 2);
   lifted.OnAll(10, Act::kStartPods, 3).Until(absl::Minutes(8));
@@ -69,6 +70,9 @@ void AddUnstored(std::vector<Scenario>& all) {
     lifted.At(second + 95, Act::kStopPods, 0, 8);
   }
   all.push_back(lifted.Promises("machine reimaged", 3).Promises("lift", 3).Build());
+}
+
+void AddUnstored(std::vector<Scenario>& all) {
   Builder never("policies-that-are-never-stored",
                 "seed 201435: agents had a policy that the store never had", 6);
   never.OnAll(10, Act::kStartPods, 4).Until(absl::Minutes(9));
@@ -127,6 +131,7 @@ void AddRecoveries(std::vector<Scenario>& all) {
                     .Promises("two machines of one name", 3)
                     .Promises("restore", 1)
                     .Build());
+  AddUnreported(all);
   AddUnstored(all);
   all.push_back(Builder("names-of-a-nic-since-a-restore",
                         "seed 70266: an old store gave names again that the NIC had", 2)

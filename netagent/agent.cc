@@ -465,21 +465,22 @@ absl::Status Agent::PutInForce(const Policy& policy) {
 }
 
 void Agent::CountCuts(const Policy& policy, bool beyond_those_in_force,
-                      EstablishedCuts::CountDone done) {
+                      PolicyKeeper::CountDone done) {
   if (!traffic_) return done(CutsByRule());  // The policy would not be in force.
   auto rules = traffic_->CutsOf(policy);
   // An error in a policy is told when the policy is put in force.
   if (!rules.ok()) return done(CutsByRule());
   // To look through the kernel's table takes as long as all the rest of a policy.
-  if (beyond_those_in_force && rules->EndNoMoreThan(traffic_->Cuts())) return done(CutsByRule());
+  if (beyond_those_in_force && rules->EndNoMoreThan(traffic_->Cuts())) return done(std::nullopt);
   if (cuts_) return cuts_->Count(*std::move(rules), std::move(done));
-  done(rules->empty() ? absl::StatusOr<CutsByRule>(CutsByRule())
-                      : absl::UnimplementedError("this kernel cannot list tracked connections"));
+  if (rules->empty()) return done(CutsByRule());
+  done(absl::UnimplementedError("this kernel cannot list tracked connections"));
 }
 
 void Agent::Take(const node_api::PolicyTrial& trial) {
-  const auto answer = [this, id = trial.id](const absl::StatusOr<CutsByRule>& count) {
-    CutsByRule cuts = count.value_or(CutsByRule());
+  const auto answer = [this,
+                       id = trial.id](const absl::StatusOr<std::optional<CutsByRule>>& count) {
+    CutsByRule cuts = count.value_or(std::nullopt).value_or(CutsByRule());
     session_.Answer(node_api::PolicyTrialAnswer{
         id, SaidOf(cuts), std::string(count.status().message()), std::move(cuts.flows)});
   };

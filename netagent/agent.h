@@ -183,8 +183,9 @@ class Agent {
   absl::Status StartTraffic();
   absl::Status StartCounting(const std::vector<TrafficPod>& pods);
   absl::Status PutInForce(const Policy& policy);
-  // Counts for PolicyKeeper how many connections the policy would end.
-  void CountCuts(const Policy& policy, bool beyond_those_in_force, EstablishedCuts::CountDone done);
+  // Counts how many connections the policy would end. `beyond_those_in_force`: none is counted
+  // where it ends only what those in force end as well.
+  void CountCuts(const Policy& policy, bool beyond_those_in_force, PolicyKeeper::CountDone done);
   // Tells the checks of the node what to try, by `policy`.
   void TellTargets(const Policy& policy);
   // Tells shaping what the policy in force says, and who its pods are.

@@ -33,25 +33,26 @@ void PolicyKeeper::OnPolicy(const node_api::PolicyUpdate& update) {
     return Answer({.version = version, .error = ""}, Take(std::move(proposed.policy)));
   }
   const Policy& policy = proposed.policy;
-  callbacks_.count_cuts(policy, [this, number, proposed](const absl::StatusOr<CutsByRule>& count) {
+  callbacks_.count_cuts(policy, [this, number, proposed](const auto& count) {
     if (number == updates_) OnCounted(proposed, count);
   });
 }
 
-void PolicyKeeper::OnCounted(Proposed proposed, const absl::StatusOr<CutsByRule>& count) {
+void PolicyKeeper::OnCounted(Proposed proposed,
+                             const absl::StatusOr<std::optional<CutsByRule>>& count) {
   node_api::PolicyAck ack{.version = proposed.policy.version, .error = ""};
-  if (count.ok()) ack.cut = SaidOf(*count);
+  if (count.ok() && count->has_value()) ack.cut = SaidOf(**count);
   absl::Status may;
   if (!count.ok()) {
     log_.Warn("policy_cut_not_counted", {{"version", ack.version}, {"error", count.status()}});
     if (proposed.limit && !absl::IsUnimplemented(count.status())) {
       may = base::Annotate(count.status(), "count the connections that it would end");
     }
-  } else if (proposed.limit && !proposed.limit->Admits(*count)) {
+  } else if (proposed.limit && count->has_value() && !proposed.limit->Admits(**count)) {
     may = absl::FailedPreconditionError(
         fmt::format("would end {} of the node's {} connections, more than {:.3g} %; to go on, see: "
                     "spokectl rollout resume",
-                    count->cut(), count->connections, proposed.limit->permille / 10.0));
+                    (*count)->cut(), (*count)->connections, proposed.limit->permille / 10.0));
   }
   ack.held = !may.ok();
   Answer(ack, ack.held ? may : Take(std::move(proposed.policy)));

@@ -23,7 +23,9 @@ namespace spoke::netagent {
 // last good one stays: in memory and in the file.
 class PolicyKeeper {
  public:
-  using CountDone = std::function<void(absl::StatusOr<CutsByRule>)>;
+  // nullopt: nothing was counted, since the policy ends none that those in force do not end as
+  // well.
+  using CountDone = std::function<void(absl::StatusOr<std::optional<CutsByRule>>)>;
   struct Callbacks {
     // Puts a policy in force; what it refuses is not taken. May be empty.
     std::function<absl::Status(const Policy&)> put_in_force = {};
@@ -68,7 +70,7 @@ class PolicyKeeper {
     Policy policy;
     std::optional<CutLimit> limit;
   };
-  void OnCounted(Proposed proposed, const absl::StatusOr<CutsByRule>& count);
+  void OnCounted(Proposed proposed, const absl::StatusOr<std::optional<CutsByRule>>& count);
   absl::Status Take(Policy next);
   void Answer(const node_api::PolicyAck& ack, const absl::Status& taken);
 

@@ -151,6 +151,13 @@ TEST_F(CountedPolicyTest, IsNotInForceBeforeItsConnectionsAreCounted) {
               ElementsAre(node_api::PolicyAck{.version = 3, .error = "", .cut = SaidOf(count)}));
 }
 
+TEST_F(CountedPolicyTest, ThatEndsNoneIsPutInForceAndSaysThatNobodyHasCounted) {
+  keeper_->OnPolicy(Limited(3, "web"));
+  asked_.at(0)(std::nullopt);
+  EXPECT_THAT(in_force_, ElementsAre(3));
+  EXPECT_THAT(server_.policy_acks, ElementsAre(node_api::PolicyAck{.version = 3, .error = ""}));
+}
+
 TEST_F(CountedPolicyTest, ThatEndsMoreThanItMayIsRefusedUntilItComesWithoutALimit) {
   keeper_->OnPolicy(TeamUpdate(3, 0, "web"));
   asked_.at(0)(CutsByRule());

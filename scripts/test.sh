@@ -129,7 +129,32 @@ test_threads() {
     shift
   done
   scripts/build.sh tsan "${tests[@]}"
-  ctest --test-dir build/tsan "${arguments[@]}" -R "^($(IFS='|' && printf '%s' "${tests[*]}"))\$" "${@:2}"
+  (run_ctest build/tsan "${arguments[@]}" -R "^($(IFS='|' && printf '%s' "${tests[*]}"))\$" "${@:2}")
+}
+
+# run_ctest BUILD ARGUMENT...: ends the script. What tests that failed complained of stands at the end once more, for
+# whoever has the last lines only.
+run_ctest() {
+  local status=0
+  ctest --test-dir "$1" "${@:2}" || status=$?
+  if ((status == 0)); then exit 0; fi
+  awk '
+    /^[0-9]+\/[0-9]+ Testing: / { name = $3; inside = complaints = rest = 0; last = "" }
+    /^<end of output>/ { inside = 0 }
+    inside && /Failure$|ERROR: |SUMMARY: |runtime error:|FAILED|[Ff]ailed|Error: / && rest == 0 { rest = 5 }
+    inside && rest > 0 && NF > 0 && complaints < 12 { complaint[++complaints] = substr($0, 1, 300) }
+    inside && rest > 0 { --rest }
+    inside && NF > 0 { last = substr($0, 1, 300) }
+    /^Output:$/ { inside = 1 }
+    /^Test Failed\.$/ {
+      if (complaints == 0) complaint[++complaints] = last
+      for (i = 1; i <= complaints; ++i) printf "%s: %s\n", name, complaint[i]
+    }' "$1/Testing/Temporary/LastTest.log"
+  local all failed
+  all=$(awk '/^[0-9]+\/[0-9]+ Testing: / { ++all } END { print all + 0 }' "$1/Testing/Temporary/LastTest.log")
+  failed=$(wc -l <"$1/Testing/Temporary/LastTestsFailed.log")
+  printf '%d passed, %d failed\n' $((all - failed)) "$failed"
+  exit "$status"
 }
 
 # chaos --minutes N [--seed N]
@@ -178,14 +203,14 @@ test_nightly() {
 # What users get is made of release programs, and none of those is needed by another group.
 exec_packages() {
   scripts/build.sh release released spokectl_share spoke-azure-sim
-  exec ctest --test-dir build/release -L '^packages$' "$@"
+  run_ctest build/release -L '^packages$' "$@"
 }
 
 # In build/release-arm64 alone are those tests. One is of a release for both architectures.
 exec_arm64() {
   scripts/build.sh release released spokectl_share spoke-azure-sim
   scripts/build.sh release-arm64 released spokectl_share spoke-azure-sim
-  exec ctest --test-dir build/release-arm64 -L '^arm64$' "$@"
+  run_ctest build/release-arm64 -L '^arm64$' "$@"
 }
 
 main() {
@@ -240,7 +265,7 @@ main() {
   # A test that skips where it cannot run would pass for a success.
   export NETNS_TESTS_REQUIRED=1
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-  exec ctest --test-dir build/dev "${arguments[@]}" "$@"
+  run_ctest build/dev "${arguments[@]}" "$@"
 }
 
 main "$@"

@@ -172,7 +172,7 @@ void FleetLoop::FinishListing(Batch& batch) {
     if (unnamed || !done.covers(record.instance)) done.present.insert(key);
   }
   if (!state_.recovery.open()) {
-    for (const NodeKey& gone : GoneAndSucceeded(state_.fleet, done.present, connected)) {
+    for (const NodeKey& gone : GoneMeanwhile(state_.fleet, done.present, connected)) {
       state_.recovery.OnGone(gone);
     }
     return;

@@ -132,7 +132,7 @@ MassReleaseBreaker::Verdict MassReleaseBreaker::SourceShrank(std::string_view so
                                                              absl::Time now) {
   if (state_.freeze) return {.allowed = false, .reason = state_.freeze->reason};
   const uint64_t lost = previous > now_count ? previous - now_count : 0;
-  const uint64_t allowed = Allowance(previous, policy_.source_floor);
+  const uint64_t allowed = MayLack(previous);
   if (lost <= allowed) return {.allowed = true};
   if (Pardons(now) && state_.pardon->refused.source == source &&
       now_count >= state_.pardon->refused.source_count) {

@@ -106,6 +106,9 @@ class MassReleaseBreaker {
   Verdict SourceShrank(std::string_view source, uint64_t previous, uint64_t now_count,
                        absl::Time now);
 
+  // How many of `previous` entries a source may lack before SourceShrank() freezes.
+  uint64_t MayLack(uint64_t previous) const { return Allowance(previous, policy_.source_floor); }
+
   // Lifts the freeze, after an operator has looked: a new window begins, and in it as many
   // addresses as were refused may go beyond what may go anyway, for otherwise the same pass would
   // freeze again. What is left of a pardon of this window is added, and a source that was let pass

@@ -21,6 +21,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kKillAgents, "kill-agents"},
     {Act::kReboot, "reboot"},
     {Act::kReplace, "replace"},
+    {Act::kScaleIn, "scale in"},
     {Act::kReimage, "reimage"},
     {Act::kDouble, "double"},
     {Act::kForget, "forget"},
@@ -179,6 +180,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"take off", {Act::kTakeOff, 1, 8}},
       {"write back", {Act::kWriteBack, 1, 0, absl::Minutes(3)}},
       {"reimage", {Act::kReimage, 1}},
+      {"scale in", {Act::kScaleIn, 1, 0, absl::Minutes(6)}},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
       {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
       {"pools", {Act::kResizePool, 1, 4}, 0.3, 12},
@@ -223,6 +225,7 @@ Target TargetOf(Act act) {
     case Act::kKillAgent:
     case Act::kReboot:
     case Act::kReplace:
+    case Act::kScaleIn:
     case Act::kReimage:
     case Act::kDouble:
     case Act::kCutNode:

@@ -121,6 +121,8 @@ class World final : public StreamEnds {
   void BuryAgent(Node& node);
   void EndMachine(Node& node);
   void Reboot(Node& node);
+  void Delete(Node& node);
+  void ScaleIn(Node& node, absl::Duration lasts);
   void Replace(Node& node);
   void Reimage(Node& node);
   void AddDouble(const Node& node, const PlannedEvent& event);
@@ -185,6 +187,7 @@ class World final : public StreamEnds {
   absl::Time lease_until_;  // Nobody else may lead before.
   absl::Time leads_since_;  // The present leader, or the last one.
   std::optional<StoreDisks::Records> backup_;
+  bool confirmed_ = false;  // An operator has ended a recovery since the last restore.
   // Those of the settings come first; behind them are the doubles, gone or not.
   std::vector<std::unique_ptr<Node>> nodes_;
   std::vector<std::unique_ptr<Host>> hosts_;

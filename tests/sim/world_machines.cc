@@ -54,14 +54,28 @@ void World::Boot(Node& node, bool disk_is_new) {
   StartAgentLater(node, absl::Milliseconds(500), absl::Seconds(4));
 }
 
-// The former machine, if there was one, is gone; the cloud says so a little later.
+// The cloud lists it a little longer.
+void World::Delete(Node& node) {
+  EndMachine(node);
+  node.machine.exists = false;
+  node.former.push_back(node.machine.vm_id);
+  const absl::Duration wait = node.random->Between(absl::ZeroDuration(), absl::Minutes(1));
+  schedule_.After(wait, [this, vm = node.machine.vm_id] { provider_->RemoveVm(vm); });
+}
+
+void World::ScaleIn(Node& node, absl::Duration lasts) {
+  Delete(node);
+  trace_.Count("machine scaled in");
+  schedule_.After(lasts, [this, &node] {
+    if (!node.machine.exists) Replace(node);
+  });
+}
+
+// The former machine is deleted, if it is still there.
 void World::Replace(Node& node) {
   Machine& machine = node.machine;
   if (machine.exists) {
-    EndMachine(node);
-    node.former.push_back(machine.vm_id);
-    const absl::Duration wait = node.random->Between(absl::ZeroDuration(), absl::Minutes(1));
-    schedule_.After(wait, [this, vm = machine.vm_id] { provider_->RemoveVm(vm); });
+    Delete(node);
     trace_.Count("machine replaced");
   }
   const Vm vm = provider_->AddVm(machine.name, machine.index, *node.random);

@@ -57,9 +57,10 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kStartPods) node.runtime->Start(amount);
   if (event.act == Act::kStopPods) node.runtime->Stop(amount);
   if (event.act == Act::kRestartPods) node.runtime->Restart(amount);
-  if (event.act == Act::kReboot) Reboot(node);
   if (event.act == Act::kReplace) Replace(node);
-  if (event.act == Act::kReimage) Reimage(node);
+  if (event.act == Act::kScaleIn && node.machine.exists) ScaleIn(node, event.lasts);
+  if (event.act == Act::kReboot && node.machine.exists) Reboot(node);
+  if (event.act == Act::kReimage && node.machine.exists) Reimage(node);
   if (event.act == Act::kDouble) AddDouble(node, event);
   if (event.act == Act::kTakeOff) {
     provider_->TakeOff(node.machine.vm_id, static_cast<size_t>(event.amount));
@@ -336,6 +337,8 @@ void World::ConfirmRecovery(bool once_all_spoke) {
          [this, once_all_spoke](ipam::ServerState& state,
                                 absl::Time now) -> absl::StatusOr<ipam::Effects> {
            if (state.recovery.phase() != ipam::Recovery::Phase::kRecovering) {
+             const bool ended = state.recovery.state().recovered != absl::InfinitePast();
+             if (ended && !confirmed_) trace_.Count("recovery over without an operator");
              return absl::FailedPreconditionError("nothing to confirm");
            }
            const auto& spoken = state.recovery.spoken();
@@ -349,6 +352,7 @@ void World::ConfirmRecovery(bool once_all_spoke) {
            }
            const uint64_t silent =
                state.recovery.Silent(ipam::NodesWithAddresses(state.fleet.ledger));
+           confirmed_ = true;
            return ipam::ConfirmRecovery(state, silent, now);
          });
 }
@@ -413,6 +417,7 @@ void World::Restore(bool on_other_machines) {
     std::filesystem::remove_all(beside);
     std::filesystem::create_directories(beside);
   }
+  confirmed_ = false;
   laws_.OnRestore(true);
   disks_.Restore(*backup_);
   laws_.OnRestore(false);

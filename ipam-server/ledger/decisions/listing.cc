@@ -36,10 +36,14 @@ std::set<NodeKey> NoteMissing(Fleet& fleet, const std::set<NodeKey>& present,
   return twice;
 }
 
+bool HoldsAny(const NodeRecord& record) {
+  return !record.configurations.empty() || !record.wanted.empty();
+}
+
 // What a listing says of the nodes that hold something.
 struct Loss {
   uint64_t known = 0;
-  uint64_t lost = 0;        // Not in the listing.
+  uint64_t lost = 0;        // Not in the listing, and nobody has their name.
   uint64_t would_free = 0;  // The addresses of those that were not in the one before either.
 };
 
@@ -65,7 +69,7 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
   std::vector<NodeKey> empty;
   Loss loss;
   for (const auto& [key, record] : fleet.ledger.nodes()) {
-    const bool holds = !record.configurations.empty() || !record.wanted.empty();
+    const bool holds = HoldsAny(record);
     loss.known += holds ? 1 : 0;
     if (present.contains(key)) continue;
     const bool has_successor = IsSucceeded(fleet, record);
@@ -87,11 +91,20 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
   return effects;
 }
 
-std::vector<NodeKey> GoneAndSucceeded(Fleet& fleet, const std::set<NodeKey>& present,
-                                      const std::set<NodeKey>& connected) {
+std::vector<NodeKey> GoneMeanwhile(Fleet& fleet, const std::set<NodeKey>& present,
+                                   const std::set<NodeKey>& connected) {
+  const std::set<NodeKey> missing_twice = NoteMissing(fleet, present, connected);
+  Loss loss;
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
+    if (!HoldsAny(record)) continue;
+    ++loss.known;
+    loss.lost += present.contains(key) || IsSucceeded(fleet, record) ? 0 : 1;
+  }
+  const bool is_believed =
+      !fleet.breaker.frozen() && loss.lost <= fleet.breaker.MayLack(loss.known);
   std::vector<NodeKey> gone;
-  for (const NodeKey& key : NoteMissing(fleet, present, connected)) {
-    if (IsSucceeded(fleet, *fleet.ledger.Find(key))) gone.push_back(key);
+  for (const NodeKey& key : missing_twice) {
+    if (is_believed || IsSucceeded(fleet, *fleet.ledger.Find(key))) gone.push_back(key);
   }
   return gone;
 }

@@ -267,6 +267,35 @@ TEST(FleetCloud, AVmMissingTwiceFromTheListIsGoneUnlessItsAgentIsThere) {
   CheckInvariants(fleet.ledger);
 }
 
+// A server that waits in a recovery asks it whom it need not wait for.
+TEST(FleetCloud, AMachineMissingTwiceIsGoneMeanwhileUnlessTooManyAre) {
+  Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
+  std::set<NodeKey> all;
+  for (int i = 0; i < 100; ++i) {
+    const NodeKey key{"node" + std::to_string(i), "vm"};
+    OnHello(fleet, HelloOf(key), kNow);
+    Attach(fleet, key);
+    all.insert(key);
+  }
+  const NodeKey first{"node1", "vm"};
+  const NodeKey second{"node2", "vm"};
+  std::set<NodeKey> fewer = all;
+  fewer.erase(first);
+  fewer.erase(second);
+  std::set<NodeKey> half(all.begin(), std::next(all.begin(), 50));
+  half.erase(first);
+  EXPECT_TRUE(GoneMeanwhile(fleet, fewer, {}).empty()) << "one listing is not believed";
+  EXPECT_EQ(GoneMeanwhile(fleet, fewer, {second}), std::vector{first}) << "the other one speaks";
+  EXPECT_EQ(GoneMeanwhile(fleet, fewer, {}), (std::vector{first, second}));
+  EXPECT_TRUE(GoneMeanwhile(fleet, half, {}).empty()) << "the listing may not be whole";
+
+  const NodeKey successor{first.name, "vm-of-another"};
+  OnHello(fleet, HelloOf(successor, "another boot"), kNow);
+  half.insert(successor);
+  EXPECT_EQ(GoneMeanwhile(fleet, half, {successor}), std::vector{first}) << "it has its name";
+  EXPECT_FALSE(fleet.breaker.frozen()) << "nothing would be freed";
+}
+
 TEST(FleetCloud, AListThatSuddenlyShrinksFreezesInsteadOfFreeing) {
   Fleet fleet({Pool("default", "10.1.0.0/16")}, Policy());
   std::set<NodeKey> few;

@@ -57,6 +57,18 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
   all.push_back(replaced.Until(absl::Minutes(13)).Promises("restore", 2).Build());
 }
 
+void AddScaledIn(std::vector<Scenario>& all) {
+  // Nobody has its name, and the cloud lists it no more: nobody has to confirm that.
+  Builder gone("scaled-in-at-a-restore",
+               "a recovery waited for a machine that was deleted, until an operator came", 5);
+  gone.OnAll(10, Act::kStartPods, 4).At(60, Act::kBackup, 0, 1).At(80, Act::kScaleIn, 1, 0, 500);
+  gone.At(120, Act::kRestore).At(150, Act::kStartPods, 0, 12).At(480, Act::kConfirm, 0, 1);
+  all.push_back(gone.Until(absl::Minutes(11))
+                    .Promises("machine scaled in")
+                    .Promises("recovery over without an operator")
+                    .Build());
+}
+
 void AddUnreported(std::vector<Scenario>& all) {
   // Pods use what is withheld meanwhile, and nobody reports it before the machine has a new disk.
   Builder lifted("lifted-after-a-new-disk", "seed 807450: it went to a pod without a rest", 2);
@@ -87,6 +99,7 @@ void AddUnstored(std::vector<Scenario>& all) {
 
 void AddRecoveries(std::vector<Scenario>& all) {
   AddUnseenRestores(all);
+  AddScaledIn(all);
   // Their pods use what a server gave them that is gone with its store, until they boot.
   Builder unknown("unknown-since-a-restore", "seed 61534: what was free by an old store was not",
                   6);

@@ -294,7 +294,7 @@ absl::StatusOr<bool> AdminService::PutIntoForce(const Context& context, std::str
   bool in_force = false;
   const absl::Status status =
       Do(context, summary, [&](ServerState& state, RawRecords& raw) -> absl::StatusOr<Effects> {
-        ASSIGN_OR_RETURN(auto effects, change.PutIntoForce(state, raw));
+        ASSIGN_OR_RETURN(auto effects, change.PutIntoForce(state, raw, edges_.clock.Now()));
         if (!effects) return Effects();
         in_force = true;
         summary.what = std::move(changed);

@@ -58,11 +58,13 @@ void TakeUnstored(Fleet& fleet, const Fleet& former) {
   fleet.doubled = former.doubled;
   fleet.demands = former.demands;
   fleet.ending = former.ending;
+  fleet.used_unheld = former.used_unheld;
   const auto is_gone = [&](const auto& entry) {
     return !fleet.ledger.nodes().contains(entry.first);
   };
   std::erase_if(fleet.demands, is_gone);
   std::erase_if(fleet.ending, is_gone);
+  std::erase_if(fleet.used_unheld, is_gone);
 }
 
 }  // namespace spoke::ipam

@@ -79,6 +79,9 @@ struct Fleet {
   // The nodes whose machines the cloud is about to delete, or was of late
   // (decisions/maintenance.h).
   std::map<NodeKey, EndingMachine> ending;
+  // What pods use by the word of their agents and their nodes' records do not hold: in no pool, or
+  // of one that does not serve the node. It stays on the NIC. At most as many as that takes.
+  std::map<NodeKey, std::set<ip::Address>> used_unheld;
   // The addresses that two may have. Not all are in quarantine: an agent's reports put few away.
   std::map<ip::Address, DoubledAddress> doubled;
 

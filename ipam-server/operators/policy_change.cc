@@ -18,9 +18,9 @@ PolicyChange::PolicyChange(const ServerSettings& settings, const ApplyPlan& plan
 }
 
 absl::StatusOr<std::optional<Effects>> PolicyChange::PutIntoForce(ServerState& state,
-                                                                  RawRecords& raw) {
+                                                                  RawRecords& raw, absl::Time now) {
   if (state.objects.version() != from_) return std::nullopt;
-  ASSIGN_OR_RETURN(Effects effects, SetPools(state.fleet, pools_));
+  ASSIGN_OR_RETURN(Effects effects, SetPools(state.fleet, pools_, now));
   state.objects = std::move(next_);
   state.bundles.Advance(std::move(compiled_));
   for (PolicyWrite& write : writes_) {

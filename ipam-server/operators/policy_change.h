@@ -25,7 +25,8 @@ class PolicyChange {
 
   // On the loop, once. Returns nullopt, and changes nothing, when the objects are no longer of that
   // version. Errors: as SetPools(); then nothing is changed either.
-  absl::StatusOr<std::optional<Effects>> PutIntoForce(ServerState& state, RawRecords& raw);
+  absl::StatusOr<std::optional<Effects>> PutIntoForce(ServerState& state, RawRecords& raw,
+                                                      absl::Time now);
 
  private:
   uint64_t from_;

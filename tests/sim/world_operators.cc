@@ -305,8 +305,9 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
   const auto change =
       std::make_shared<ipam::PolicyChange>(ServerSettingsOf(), *plan, set.version());
   leader->server->Change(
-      [change](ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
-        ASSIGN_OR_RETURN(auto effects, change->PutIntoForce(state, raw));
+      [change, &clock = leader->server->clock()](
+          ipam::ServerState& state, ipam::RawRecords& raw) -> absl::StatusOr<ipam::Effects> {
+        ASSIGN_OR_RETURN(auto effects, change->PutIntoForce(state, raw, clock.Now()));
         if (!effects) return absl::AbortedError("others have changed it");
         return *std::move(effects);
       },

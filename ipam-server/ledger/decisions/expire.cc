@@ -17,6 +17,7 @@ void RemoveRecord(Fleet& fleet, const NodeKey& key, Effects& effects) {
   fleet.ledger.Unload(key);
   fleet.demands.erase(key);
   fleet.ending.erase(key);
+  fleet.used_unheld.erase(key);
   if (FindByName(fleet.ledger, key.name) == nullptr) {
     effects.reservations.merge(fleet.reservations.OnNodeGone(key.name));
   }

@@ -227,6 +227,7 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   TakeInstance(fleet, record, hello, effects);
   EndAssignmentsOf(fleet, record, hello, effects, now);
   EndClaimsOf(fleet, hello.node.node_name);
+  fleet.used_unheld.erase(key);
   record.boot_id = hello.node.boot_id;
   for (const node_api::Assignment& assignment : hello.in_use)
     TakeAssignment(fleet, record, assignment, effects);

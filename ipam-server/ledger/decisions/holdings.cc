@@ -120,15 +120,33 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
   }
 }
 
+void NoteUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address) {
+  std::set<ip::Address>& used = fleet.used_unheld[node];
+  if (used.size() < fleet.policy.nic_configurations) used.insert(address);
+}
+
+bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address) {
+  const auto used = fleet.used_unheld.find(node);
+  if (used == fleet.used_unheld.end() || used->second.erase(address) == 0) return false;
+  if (used->second.empty()) fleet.used_unheld.erase(used);
+  return true;
+}
+
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
+  const auto has_any_of = [&range](const std::set<ip::Address>& addresses) {
+    const auto first = addresses.lower_bound(range.base());
+    return first != addresses.end() && range.Contains(*first);
+  };
+  if (const auto used = fleet.used_unheld.find(node);
+      used != fleet.used_unheld.end() && has_any_of(used->second)) {
+    return true;
+  }
   for (auto it = fleet.doubled.lower_bound(range.base());
        it != fleet.doubled.end() && range.Contains(it->first); ++it) {
     if (it->second.claimant == node) return true;
   }
   const auto refused = fleet.refused_claims.find(node.name);
-  if (refused == fleet.refused_claims.end()) return false;
-  const auto first = refused->second.lower_bound(range.base());
-  return first != refused->second.end() && range.Contains(*first);
+  return refused != fleet.refused_claims.end() && has_any_of(refused->second);
 }
 
 void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
@@ -184,7 +202,10 @@ void TakeAssignment(Fleet& fleet, NodeRecord& record, const node_api::Assignment
                     Effects& effects) {
   Configuration* configuration = record.Holding(assignment.address);
   if (configuration == nullptr) {
-    if (!Adopt(fleet, record, assignment, effects)) return;
+    if (!Adopt(fleet, record, assignment, effects)) {
+      return NoteUnheld(fleet, record.key, assignment.address);
+    }
+    EndUnheld(fleet, record.key, assignment.address);
     configuration = record.Holding(assignment.address);
   }
   if (assignment.generation < configuration->At(assignment.address).generation) return;

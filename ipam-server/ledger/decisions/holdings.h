@@ -40,6 +40,11 @@ void BeginAttaching(Fleet& fleet, NodeRecord& record, Configuration& configurati
 void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& effects,
           absl::Time now);
 
+// Notes that the node's agent says that a pod uses the address, which its record does not hold; and
+// that it says so no more. Returns whether it had said so.
+void NoteUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address);
+bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address);
+
 // Returns whether the node's agent says that the range, or part of it, is the node's, which the
 // store does not know: it may be older than what the node was told, while a pod there uses it.
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);

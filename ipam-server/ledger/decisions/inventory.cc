@@ -155,6 +155,19 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
   return effects;
 }
 
+void TakeOverUsed(Fleet& fleet, Effects& effects, absl::Time now) {
+  for (const auto& [key, used] : fleet.used_unheld) {
+    NodeRecord* const record = fleet.ledger.Find(key);
+    if (record == nullptr) continue;
+    for (const ip::Address& address : used) {
+      const PoolEntry* const entry = fleet.ledger.pools().Offering(address);
+      if (entry == nullptr || HolderOf(fleet.ledger, address) != nullptr) continue;
+      TakeOver(fleet, *record, *entry->pool.UnitOf(address), effects, now);
+      effects.greet_anew.emplace(key, "the pools have changed: say anew what pods use");
+    }
+  }
+}
+
 void Doubt(Fleet& fleet, const std::set<NodeKey>& nodes, Effects& effects, absl::Time now) {
   for (const NodeKey& key : nodes) {
     NodeRecord* const record = fleet.ledger.Find(key);

@@ -330,8 +330,10 @@ TEST(FleetLimits, ReplacedPoolsKeepEveryPromise) {
                       kNow, false)
                   .ok());
   EXPECT_EQ(PromisedOf(fleet, "first"), 5U);
-  ASSERT_TRUE(SetPools(fleet, {Pool("new", "10.3.0.0/24"), Pool("first", "10.1.0.0/28"),
-                               Pool("second", "10.2.0.0/24")})
+  ASSERT_TRUE(SetPools(fleet,
+                       {Pool("new", "10.3.0.0/24"), Pool("first", "10.1.0.0/28"),
+                        Pool("second", "10.2.0.0/24")},
+                       kNow)
                   .ok());
   EXPECT_EQ(PromisedOf(fleet, "new") + PromisedOf(fleet, "first") + PromisedOf(fleet, "second"),
             5U);

@@ -163,7 +163,7 @@ absl::StatusOr<Effects> ForceRelease(const Fleet& fleet, const ip::Address& addr
   return effects;
 }
 
-absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs) {
+absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs, absl::Time now) {
   const PoolSet& pools = fleet.ledger.pools();
   const bool same = std::equal(
       specs.begin(), specs.end(), pools.begin(), pools.end(),
@@ -171,6 +171,7 @@ absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& spec
   Effects effects;
   if (same) return effects;
   RETURN_IF_ERROR(fleet.ledger.SetPools(specs));
+  TakeOverUsed(fleet, effects, now);
   for (const auto& [key, record] : fleet.ledger.nodes()) effects.desired.insert(key);
   // Whoever has all that was promised to it draws from no pool, until more is.
   std::vector<std::string> owed;

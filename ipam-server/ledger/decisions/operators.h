@@ -58,8 +58,9 @@ absl::StatusOr<Effects> ForceRelease(const Fleet& fleet, const ip::Address& addr
 
 // Replaces the pools, and says anew where promised addresses are to come from. All agents are told,
 // if anything has changed: a pod waits for an address of each family that its node has pools of,
-// and would wait for one of a pool that has gone. Errors: as Ledger::SetPools().
-absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs);
+// and would wait for one of a pool that has gone. What pods use already of a new pool is its
+// node's, which says anew whose it is. Errors: as Ledger::SetPools().
+absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& specs, absl::Time now);
 
 // Lifts the breaker's freeze, if there is one.
 Effects LiftFreeze(Fleet& fleet, absl::Time now);

@@ -90,11 +90,12 @@ TEST(FleetPools, AnExhaustedPoolIsNamedWithItsCounts) {
 
 TEST(FleetPools, ReplacingPoolsKeepsWhatIsHeldOrChangesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
-  const absl::Status shrunk = SetPools(fleet, {Pool("default", "10.1.0.128/25")}).status();
+  const absl::Status shrunk = SetPools(fleet, {Pool("default", "10.1.0.128/25")}, kNow).status();
   EXPECT_EQ(shrunk.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(SetPools(fleet, {}).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(SetPools(fleet, {}, kNow).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(fleet.ledger.pools()[0].pool.spec().cidr, Block("10.1.0.0/24"));
-  const auto grown = SetPools(fleet, {Pool("default", "10.1.0.0/23"), Pool("six", "fd00::/64")});
+  const auto grown =
+      SetPools(fleet, {Pool("default", "10.1.0.0/23"), Pool("six", "fd00::/64")}, kNow);
   ASSERT_TRUE(grown.ok()) << grown.status();
   EXPECT_EQ(grown->desired, std::set{kNode1}) << "pods wait for what there is no more, else";
   CheckInvariants(fleet.ledger);
@@ -406,7 +407,7 @@ TEST(FleetReservations, WhatIsPromisedToNodesStillToComeIsNotGivenToOthers) {
 TEST(FleetPools, SettingTheSamePoolsTouchesNothing) {
   Fleet fleet = WithAttachedNode({Pool("default", "10.1.0.0/24")});
   const PoolEntry* before = &fleet.ledger.pools()[0];
-  const auto same = SetPools(fleet, {Pool("default", "10.1.0.0/24")});
+  const auto same = SetPools(fleet, {Pool("default", "10.1.0.0/24")}, kNow);
   ASSERT_TRUE(same.ok()) << same.status();
   EXPECT_TRUE(same->desired.empty());
   EXPECT_EQ(&fleet.ledger.pools()[0], before);
@@ -420,13 +421,15 @@ TEST(FleetPools, ReplacingPoolsKeepsWhatIsInCooldownOrQuarantine) {
   OnNic(fleet, kNode1, {}, kNow);
   ASSERT_EQ(PoolNamed(fleet, "default")->pool.cooldown(), 4U);
   const absl::Status cut =
-      SetPools(fleet, {Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")}).status();
+      SetPools(fleet, {Pool("default", "10.1.0.0/25"), Pool("other", "10.2.0.0/24")}, kNow)
+          .status();
   EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(cut.message().find("10.1.0.200/32 is in cooldown or in quarantine"),
             absl::string_view::npos)
       << cut;
-  EXPECT_FALSE(SetPools(fleet, {Pool("other", "10.2.0.0/24")}).ok());
-  ASSERT_TRUE(SetPools(fleet, {Pool("new", "10.3.0.0/24"), Pool("default", "10.1.0.0/23")}).ok());
+  EXPECT_FALSE(SetPools(fleet, {Pool("other", "10.2.0.0/24")}, kNow).ok());
+  ASSERT_TRUE(
+      SetPools(fleet, {Pool("new", "10.3.0.0/24"), Pool("default", "10.1.0.0/23")}, kNow).ok());
   CheckInvariants(fleet.ledger);
   const AddressPool& pool = PoolNamed(fleet, "default")->pool;
   EXPECT_EQ(pool.cooldown(), 4U);

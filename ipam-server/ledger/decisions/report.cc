@@ -21,6 +21,7 @@ Effects OnReport(Fleet& fleet, const NodeKey& key, const node_api::AssignmentRep
   for (const node_api::Assignment& assignment : report.in_use) {
     Configuration* configuration = record.Holding(assignment.address);
     if (configuration == nullptr) {
+      NoteUnheld(fleet, key, assignment.address);
       const NodeRecord* holder = HolderOf(fleet.ledger, assignment.address);
       if (holder == nullptr ||
           !NoteClaim(fleet, key, *holder, assignment.address, "has a pod that uses it")) {
@@ -42,6 +43,7 @@ Effects OnReport(Fleet& fleet, const NodeKey& key, const node_api::AssignmentRep
     Configuration* configuration = record.Holding(release.address);
     if (configuration == nullptr) {
       EndClaim(fleet, key, release.address);
+      if (EndUnheld(fleet, key, release.address)) effects.attach.insert(key);
       continue;
     }
     Slot& slot = configuration->At(release.address);

@@ -69,6 +69,19 @@ void AddScaledIn(std::vector<Scenario>& all) {
                     .Build());
 }
 
+void AddUnknownPool(std::vector<Scenario>& all) {
+  // The store has neither the pool nor what pods have of it.
+  Builder pool("pool-made-since-a-restore",
+               "seed 900702: what pods used of a pool that the store had lost went off a NIC", 5);
+  pool.Pool("10.1.0.0/26").OnAll(10, Act::kStartPods, 4).At(60, Act::kBackup, 0, 1);
+  for (double second = 62; second < 90; second += 7) pool.At(second, Act::kResizePool, 5, 3);
+  pool.OnAll(100, Act::kStartPods, 9).At(150, Act::kRestore).OnAll(230, Act::kStopPods, 3);
+  // The operator makes it again, while pods use what was of it.
+  for (double second = 320; second < 350; second += 7) pool.At(second, Act::kResizePool, 5, 3);
+  pool.OnAll(360, Act::kStartPods, 9);
+  all.push_back(pool.Until(absl::Minutes(10)).Promises("restore").Promises("pool resized").Build());
+}
+
 void AddUnreported(std::vector<Scenario>& all) {
   // Pods use what is withheld meanwhile, and nobody reports it before the machine has a new disk.
   Builder lifted("lifted-after-a-new-disk", "seed 807450: it went to a pod without a rest", 2);
@@ -100,6 +113,7 @@ void AddUnstored(std::vector<Scenario>& all) {
 void AddRecoveries(std::vector<Scenario>& all) {
   AddUnseenRestores(all);
   AddScaledIn(all);
+  AddUnknownPool(all);
   // Their pods use what a server gave them that is gone with its store, until they boot.
   Builder unknown("unknown-since-a-restore", "seed 61534: what was free by an old store was not",
                   6);

@@ -49,6 +49,7 @@ void AddUnseenRestores(std::vector<Scenario>& all) {
     replaced.At(second, Act::kBackup).At(second + 5, Act::kStartPods, 2, 12);
     replaced.At(second + 60, Act::kDouble, 2, 3, 220);
     replaced.At(second + 100, Act::kRestore).At(second + 104.5, Act::kCutNode, 2, 0, 120);
+    replaced.At(second + 260, Act::kStopPods, 2, 12);
     for (const uint64_t node : {0U, 1U}) {
       replaced.At(second + 130, Act::kStartPods, node, 12)
           .At(second + 260, Act::kStopPods, node, 12);

@@ -302,9 +302,9 @@ v1::RecoveryInfo DescribeRecovery(const Fleet& fleet, const Recovery& recovery) 
                                : key.name);
     }
   }
-  for (const auto& [node, why] : recovery.refused()) {
+  for (const auto& [node, refusal] : recovery.refused()) {
     if (info.unverified_size() == kMostSilent) break;
-    info.add_unverified(fmt::format("{}: {}", node, why));
+    info.add_unverified(fmt::format("{}: {}", node, refusal.why));
   }
   info.set_claimed(fleet.hold.claims.size());
   info.set_store_id(recovery.state().store_id);

@@ -61,8 +61,15 @@ bool Recovery::Refuse(const std::string& node, const std::string& why, absl::Tim
     Accept(node);
     return false;
   }
-  refused_[node] = why;
+  refused_.insert_or_assign(node, Refusal{.why = why, .at = now});
   return true;
+}
+
+void Recovery::ForgetRefused(absl::Time now) {
+  // A clock that was set back must not make them stay.
+  std::erase_if(refused_, [now](const auto& entry) {
+    return now - entry.second.at >= kRefusedTime || now < entry.second.at;
+  });
 }
 
 void Recovery::AcceptUnverified(absl::Time now) {

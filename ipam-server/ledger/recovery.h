@@ -85,6 +85,8 @@ class Recovery {
   // server are back, also those that an old store does not know, or whose name another has.
   static constexpr absl::Duration kLeastTime = absl::Seconds(15);
   static constexpr absl::Duration kUnverifiedTime = absl::Hours(1);
+  // A node that was refused tries again within less; one that does not is gone.
+  static constexpr absl::Duration kRefusedTime = absl::Minutes(10);
   static constexpr size_t kMostFormer = 8;
 
   Recovery() = default;
@@ -102,6 +104,8 @@ class Recovery {
   bool Refuse(const std::string& node, const std::string& why, absl::Time now);
   // Notes that it shows nothing of that kind any more.
   void Accept(const std::string& node) { refused_.erase(node); }
+  // Forgets the refused nodes that have not been there for kRefusedTime.
+  void ForgetRefused(absl::Time now);
 
   // The node has said all that it has.
   void OnSpoken(const NodeKey& node);
@@ -139,8 +143,12 @@ class Recovery {
   std::string Reason() const;
   const std::set<NodeKey>& spoken() const { return spoken_; }
   const std::set<NodeKey>& forgotten() const { return forgotten_; }
-  // The refused nodes by name, with the reason.
-  const std::map<std::string, std::string>& refused() const { return refused_; }
+  struct Refusal {
+    std::string why;
+    absl::Time at;  // The last one of the node.
+  };
+  // The refused nodes by name.
+  const std::map<std::string, Refusal>& refused() const { return refused_; }
   const RecoveryState& state() const { return state_; }
   // Returns the state that the next commit stores.
   RecoveryState Next() const;
@@ -161,7 +169,7 @@ class Recovery {
   std::set<NodeKey> spoken_;
   std::set<NodeKey> forgotten_;
   std::set<NodeKey> gone_;
-  std::map<std::string, std::string> refused_;
+  std::map<std::string, Refusal> refused_;
 };
 
 constexpr std::string_view NameOf(Recovery::Phase phase) {

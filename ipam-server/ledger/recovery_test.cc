@@ -293,13 +293,28 @@ TEST(Recovery, ABeginningThatCouldNotBeStoredHolds) {
 TEST(Recovery, UnverifiedMarksAreRefusedUntilAnOperatorTakesThemForAWhile) {
   Recovery recovery = AtEpoch(10);
   EXPECT_TRUE(recovery.Refuse("node1", "signed by another key", kNow));
-  EXPECT_EQ(recovery.refused().at("node1"), "signed by another key");
+  EXPECT_EQ(recovery.refused().at("node1").why, "signed by another key");
   recovery.AcceptUnverified(kNow);
   EXPECT_TRUE(recovery.refused().empty());
   EXPECT_FALSE(recovery.Refuse("node1", "", kNow + absl::Minutes(59)));
   EXPECT_TRUE(recovery.Refuse("node1", "", kNow + absl::Hours(1)));
   recovery.Accept("node1");
   EXPECT_TRUE(recovery.refused().empty());
+}
+
+TEST(Recovery, ARefusedNodeThatDoesNotComeAgainIsForgotten) {
+  Recovery recovery = AtEpoch(10);
+  EXPECT_TRUE(recovery.Refuse("node1", "", kNow));
+  EXPECT_TRUE(recovery.Refuse("node2", "", kNow));
+  const absl::Time late = kNow + Recovery::kRefusedTime;
+  EXPECT_TRUE(recovery.Refuse("node2", "", late - absl::Seconds(1)));
+  recovery.ForgetRefused(late - absl::Nanoseconds(1));
+  EXPECT_EQ(recovery.refused().size(), 2U);
+  recovery.ForgetRefused(late);
+  EXPECT_EQ(recovery.refused().size(), 1U);
+  EXPECT_TRUE(recovery.refused().contains("node2"));
+  recovery.ForgetRefused(kNow);
+  EXPECT_TRUE(recovery.refused().empty()) << "the clock was set back";
 }
 
 TEST(Recovery, RemembersAFewFormerStores) {

@@ -35,7 +35,7 @@ FleetLoop::FleetLoop(ServerSettings settings, LoadedState loaded, const Edges& e
     state_.recovery.Begin(edges_.witness->found(), edges.clock.Now(), edges_.leadership);
   }
   if (!state_.recovery.open()) state_.fleet.hold.active = true;
-  TellRecovery();
+  TellRecovery(edges_.clock.Now());
 }
 
 void FleetLoop::PostHello(SessionId session, node_api::Hello hello, bool instance_proved) {
@@ -241,7 +241,7 @@ void FleetLoop::CarryOut(Batch& batch) {
   }
   for (const SessionId session : batch.read_next) edges_.agents.ReadNext(session);
   LogFindings(batch.effects.findings);
-  TellRecovery();
+  TellRecovery(batch.now);
   TellDoubled();
   SetProblem("releases", state_.fleet.breaker.frozen() ? state_.fleet.breaker.state().freeze->reason
                                                        : std::string());

@@ -248,7 +248,7 @@ class FleetLoop {
   void TryToOpen(Batch& batch);
   void BeginCloud();
   void AskInventory(Session& session, Batch& batch);
-  void TellRecovery();
+  void TellRecovery(absl::Time now);
   void TellKnownNodes();
   // The agents that one turn tells what an operator's change means, of many that it concerns.
   static constexpr size_t kToldPerTurn = 64;

@@ -54,7 +54,11 @@ void FleetLoop::RememberMark(absl::Time now, bool at_once) {
 bool FleetLoop::IsRefused(const HelloEvent& event, Batch& batch) {
   const node_api::Hello& hello = event.hello;
   Recovery& recovery = state_.recovery;
-  if (edges_.witness == nullptr || hello.store_token.empty()) return false;
+  if (edges_.witness == nullptr) return false;
+  if (hello.store_token.empty()) {
+    recovery.Accept(hello.node.node_name);  // Another machine may have the name by now.
+    return false;
+  }
   const absl::StatusOr<StoreMark> shown = edges_.witness->Verify(hello.store_token);
   if (shown.ok()) {
     recovery.Accept(hello.node.node_name);
@@ -123,8 +127,9 @@ void FleetLoop::TellKnownNodes() {
 }
 
 // Says so when it begins, and when it is over.
-void FleetLoop::TellRecovery() {
+void FleetLoop::TellRecovery(absl::Time now) {
   TellKnownNodes();
+  state_.recovery.ForgetRefused(now);
   const Recovery& recovery = state_.recovery;
   const bool under_way = problems_by_topic_.contains("recovery");
   if (under_way == recovery.open()) {

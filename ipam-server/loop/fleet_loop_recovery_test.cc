@@ -225,6 +225,29 @@ TEST_F(LoopRecoveryTest, ANodeWhoseTokenCannotBeVerifiedIsRefusedAlone) {
   EXPECT_THAT(problems, ElementsAre(HasSubstr("liar")));
 }
 
+TEST_F(LoopRecoveryTest, ARefusalIsOverOnceItsMachineIsReplacedOrStaysAway) {
+  const auto problems = [&] {
+    std::vector<std::string> texts;
+    loop_->PostQuery([&](const FleetView& view) { texts = view.ProblemTexts(); });
+    Step();
+    return texts;
+  };
+  const auto refuse = [&](SessionId session) {
+    loop_->PostHello(session, {.node = IdentityOf({"liar", "vm-2"}),
+                               .store_token = SignMark({.store_id = "new"}, "own key")});
+    Step();
+    EXPECT_THAT(problems(), ElementsAre(HasSubstr("liar")));
+  };
+  refuse(1);
+  loop_->PostHello(2, {.node = IdentityOf({"liar", "vm-3"})});
+  Step();
+  EXPECT_THAT(problems(), IsEmpty()) << "another machine has the name";
+  refuse(3);
+  clock_.Advance(Recovery::kRefusedTime);
+  Step();
+  EXPECT_THAT(problems(), IsEmpty()) << "nobody is there any more";
+}
+
 // Such a cloud is told all that is to be on a NIC, and takes off what the store does not name.
 TEST_F(LoopRecoveryTest, TheNicOfANodeThatHasNotSpokenIsLeftAsItIs) {
   GreetWith(1, "");

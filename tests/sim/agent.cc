@@ -6,6 +6,7 @@
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
+#include "tests/sim/liar.h"
 #include "tests/sim/mutant.h"
 
 namespace spoke::sim {
@@ -116,6 +117,16 @@ void Agent::Request(const cni::Request& request, os::UniqueFd netns, uint64_t cl
 
 // --- The session. ---
 
+void Agent::Write(node_api::AgentMessage message) {
+  const auto& about = edges_.machine.lies_about;
+  if (about) Twist(message, *about, edges_.random);
+  edges_.network.FromAgent(*stream_, node_api::ToWire(message));
+  if (!about || !connected_) return;
+  if (const auto more = MakeUp(*about, edges_.random)) {
+    edges_.network.FromAgent(*stream_, node_api::ToWire(*more));
+  }
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): what is applied says things, which is not applied.
 void Agent::CarryOut(const Machinery::Effects& effects) {
   for (const Machinery::Effect& effect : effects) {
@@ -127,7 +138,7 @@ void Agent::CarryOut(const Machinery::Effects& effects) {
       greet_at_ = Now() + absl::Microseconds(100);
     } else if (const auto* send = std::get_if<Machinery::Send>(&effect)) {
       if (!stream_ || !life_.Acts()) return;
-      edges_.network.FromAgent(*stream_, node_api::ToWire(send->message));
+      Write(send->message);
       writing_ = {Now() + kWriteTime, *stream_};
     } else if (std::holds_alternative<Machinery::EndWrites>(effect)) {
       if (stream_) edges_.network.EndOfAgent(*stream_);

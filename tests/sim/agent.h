@@ -110,6 +110,7 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   void CarryOut(const Machinery::Effects& effects);
   void Greet();
   void ShareBudget();
+  void Write(node_api::AgentMessage message);
   void Apply(const node_api::ServerMessage& message);
   void TakeUpTombstones();
 

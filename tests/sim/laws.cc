@@ -38,7 +38,13 @@ void Laws::Break(int law, std::string what) {
 
 // --- Pods. ---
 
+bool Laws::Lies(size_t machine) const {
+  const auto vm = vms_.find(machine);
+  return vm != vms_.end() && liars_.contains(vm->second);
+}
+
 void Laws::OnMachine(const Machine& machine) {
+  vms_[machine.index] = machine.vm_id;
   assignable_[machine.vm_id] = {.machine = machine.index, .listed = {}, .withdrawn = {}};
 }
 
@@ -72,12 +78,15 @@ void Laws::OnLink(const Machine& machine, const std::string& host_link,
                   const std::vector<ip::Address>& addresses) {
   const LinkKey key{machine.index, host_link};
   links_[key] = {.addresses = addresses};
+  if (Lies(machine.index)) return;
   if (deleted_.contains(key)) {
     Break(11, fmt::format("{} of {} is made after its DEL", host_link, machine.name));
   }
   for (const ip::Address& address : addresses) {
     const auto [user, is_first] = users_.emplace(address, key);
-    if (!is_first) {
+    if (!is_first && Lies(user->second.first)) {
+      user->second = key;
+    } else if (!is_first) {
       Break(1, fmt::format("{} is used by {} of machine {} and by {} of machine {}",
                            address.ToString(), user->second.second, user->second.first, host_link,
                            machine.index));
@@ -150,13 +159,14 @@ void Laws::OnDeleted(const Machine& machine, const std::string& host_link) {
 void Laws::OnUnlink(const Machine& machine, const std::string& host_link) {
   const auto link = links_.extract({machine.index, host_link});
   if (link.empty()) return;
-  if (link.mapped().served && !link.mapped().ending) {
+  const bool lies = Lies(machine.index);
+  if (link.mapped().served && !link.mapped().ending && !lies) {
     Break(3, fmt::format("{} of {} is taken down, and its pod runs", host_link, machine.name));
   }
   for (const ip::Address& address : link.mapped().addresses) {
     const auto user = users_.find(address);
     if (user != users_.end() && user->second == link.key()) users_.erase(user);
-    if (link.mapped().served) last_used_[address] = schedule_.now();
+    if (link.mapped().served && !lies) last_used_[address] = schedule_.now();
   }
 }
 
@@ -185,6 +195,7 @@ void Laws::OnJournal(const Machine& machine, const netagent::Event& event) {
 void Laws::CheckUnused(const Machine& machine, const ip::Address& address) {
   const auto user = users_.find(address);
   if (user == users_.end() || user->second.first != machine.index) return;
+  if (Lies(machine.index)) return;
   Break(4, fmt::format("the agent of {} gives up {}, which {} uses", machine.name,
                        address.ToString(), user->second.second));
 }
@@ -207,6 +218,7 @@ std::map<ip::Prefix, std::string> Laws::UnmendedOn(const std::string& vm) const 
                        schedule_.now() - changed->second < kMending - kUnderWay;
   if (nic == nullptr || restored_ || of_late) return differs;
   const ipam::NodeRecord* const record = Durable(nic->node);
+  if (liars_.contains(vm)) return differs;
   if (record == nullptr || record->mode == ipam::NodeMode::kRetired) return differs;
   // While two machines have one name, what either is to have changes each time that one speaks.
   const bool has_double = std::any_of(durable_.begin(), durable_.end(), [&](const auto& other) {
@@ -257,7 +269,7 @@ bool Laws::IsCutOff(const std::string& vm, const ip::Address& address) const {
 
 void Laws::OnDetached(const std::string& vm, const ip::Prefix& range) {
   const auto agent = assignable_.find(vm);
-  if (agent == assignable_.end()) return;
+  if (agent == assignable_.end() || liars_.contains(vm)) return;
   ForEachAddress(range, [&](const ip::Address& address) {
     const auto user = users_.find(address);
     if (user == users_.end() || user->second.first != agent->second.machine) return;
@@ -362,6 +374,7 @@ void Laws::Learn(const std::string& key, ipam::NodeRecord record) {
 void Laws::CheckTaken(const ipam::NodeRecord& before, const ipam::NodeRecord* after) {
   const auto agent = assignable_.find(before.key.vm_id);
   if (agent == assignable_.end()) return;  // Nobody is there to give anything up.
+  if (liars_.contains(before.key.vm_id)) return;
   for (const auto& [base, configuration] : before.configurations) {
     if (configuration.state != ipam::AddressState::kAttached) continue;
     const ipam::Configuration* kept = after == nullptr ? nullptr : after->Holding(base);
@@ -409,7 +422,7 @@ void Laws::OnTold(const ipam::NodeKey& node, const ipam::ToAgent& message) {
 
 void Laws::CheckReport(const ipam::NodeKey& node, const node_api::AssignmentReport& report) {
   const ipam::NodeRecord* record = Durable(node);
-  if (record == nullptr) return;
+  if (record == nullptr || liars_.contains(node.vm_id)) return;
   const auto check = [&](const ip::Address& address, uint64_t generation) {
     const ipam::Configuration* held = record->Holding(address);
     if (held == nullptr || held->At(address).generation >= generation) return;

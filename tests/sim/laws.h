@@ -79,6 +79,9 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   // --- Machines. ---
   void OnMachine(const Machine& machine);  // It is there, or has booted.
   void OnMachineDown(const Machine& machine);
+  // Somebody has taken over its agent. What becomes of it and its pods is nobody's fault from now
+  // on, as long as the VM is the same.
+  void OnLiar(const Machine& machine) { liars_.insert(machine.vm_id); }
   void OnLink(const Machine& machine, const std::string& host_link,
               const std::vector<ip::Address>& addresses) override;
   void OnUnlink(const Machine& machine, const std::string& host_link) override;
@@ -150,6 +153,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   void CheckBound(const ipam::NodeKey& node, const std::vector<ip::Prefix>& ranges);
   const ipam::NodeRecord* Durable(const ipam::NodeKey& node) const;
 
+  bool Lies(size_t machine) const;
+
   const LawSettings settings_;
   const Schedule& schedule_;
   const Fabric& fabric_;
@@ -158,6 +163,8 @@ class Laws final : public MachineWatcher, public ServerWatcher {
   template <typename Value>
   using ByAddress = absl::flat_hash_map<ip::Address, Value, ip::AddressHash>;
 
+  std::set<std::string> liars_;        // By VM id.
+  std::map<size_t, std::string> vms_;  // Keyed by machine.
   std::map<LinkKey, Link> links_;
   ByAddress<LinkKey> users_;
   ByAddress<absl::Time> last_used_;

@@ -27,6 +27,7 @@ struct Machine {
   int boots = 0;
   std::string boot_id;
   bool exists = true;
+  std::optional<ip::Prefix> lies_about;  // Somebody has taken over the agent, and speaks of these.
 
   // --- What ends with the boot. ---
   std::unique_ptr<netagent::FakeKernel> kernel;

@@ -22,6 +22,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kReboot, "reboot"},
     {Act::kReplace, "replace"},
     {Act::kScaleIn, "scale in"},
+    {Act::kLie, "lie"},
     {Act::kReimage, "reimage"},
     {Act::kDouble, "double"},
     {Act::kForget, "forget"},
@@ -181,6 +182,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"write back", {Act::kWriteBack, 1, 0, absl::Minutes(3)}},
       {"reimage", {Act::kReimage, 1}},
       {"scale in", {Act::kScaleIn, 1, 0, absl::Minutes(6)}},
+      {"lie", {Act::kLie, 1, 0, absl::Minutes(8)}, 0.3, 6},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
       {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
       {"pools", {Act::kResizePool, 1, 4}, 0.3, 12},
@@ -226,6 +228,7 @@ Target TargetOf(Act act) {
     case Act::kReboot:
     case Act::kReplace:
     case Act::kScaleIn:
+    case Act::kLie:
     case Act::kReimage:
     case Act::kDouble:
     case Act::kCutNode:

@@ -19,6 +19,7 @@ enum class Act : uint8_t {
   kReboot,        // The machine boots.
   kReplace,       // Another machine comes under the same name.
   kScaleIn,       // The machine is deleted; after a while another comes under its name.
+  kLie,           // Somebody takes over the agent, until the machine is replaced after a while.
   kReimage,       // The machine gets a new disk, and its NIC has no address for pods any more.
   kDouble,        // Another one comes under the same name for a while, and both go on.
   kForget,        // The former ones are deleted at once, and the operator ends their records.

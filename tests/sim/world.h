@@ -123,6 +123,7 @@ class World final : public StreamEnds {
   void Reboot(Node& node);
   void Delete(Node& node);
   void ScaleIn(Node& node, absl::Duration lasts);
+  void Lie(Node& node, absl::Duration lasts);
   void Replace(Node& node);
   void Reimage(Node& node);
   void AddDouble(const Node& node, const PlannedEvent& event);

@@ -71,9 +71,20 @@ void World::ScaleIn(Node& node, absl::Duration lasts) {
   });
 }
 
+// In the end somebody finds out.
+void World::Lie(Node& node, absl::Duration lasts) {
+  node.machine.lies_about = ip::Prefix::Parse(settings_.pool).value();
+  laws_.OnLiar(node.machine);
+  trace_.Count("agent that lies");
+  schedule_.After(lasts, [this, &node, vm = node.machine.vm_id] {
+    if (node.machine.exists && node.machine.vm_id == vm) Replace(node);
+  });
+}
+
 // The former machine is deleted, if it is still there.
 void World::Replace(Node& node) {
   Machine& machine = node.machine;
+  machine.lies_about.reset();
   if (machine.exists) {
     Delete(node);
     trace_.Count("machine replaced");

@@ -59,6 +59,7 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kRestartPods) node.runtime->Restart(amount);
   if (event.act == Act::kReplace) Replace(node);
   if (event.act == Act::kScaleIn && node.machine.exists) ScaleIn(node, event.lasts);
+  if (event.act == Act::kLie && node.machine.exists) Lie(node, event.lasts);
   if (event.act == Act::kReboot && node.machine.exists) Reboot(node);
   if (event.act == Act::kReimage && node.machine.exists) Reimage(node);
   if (event.act == Act::kDouble) AddDouble(node, event);
@@ -436,6 +437,7 @@ void World::Heal() {
   }
   for (const auto& node : nodes_) {
     if (node->agent) node->agent->life().DieAfter(-1);
+    if (node->machine.exists && node->machine.lies_about) Replace(*node);
   }
   Tidy();
 }

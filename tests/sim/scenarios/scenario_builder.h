@@ -110,10 +110,11 @@ class Builder {
 };
 
 // Those on Azure (azure.cc), with blocks (blocks.cc), with a budget (budget.cc), with several pools
-// (pools.cc), and with a store that is behind (recoveries.cc).
+// (pools.cc), with a store that is behind (recoveries.cc), and with agents that lie (liars.cc).
 void AddAzure(std::vector<Scenario>& all);
 void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);
+void AddLiars(std::vector<Scenario>& all);
 void AddPools(std::vector<Scenario>& all);
 void AddRecoveries(std::vector<Scenario>& all);
 

@@ -549,6 +549,7 @@ std::vector<Scenario> AllScenarios() {
   AddBlocks(all);
   AddBudgets(all);
   AddPools(all);
+  AddLiars(all);
   AddRecoveries(all);
   return all;
 }

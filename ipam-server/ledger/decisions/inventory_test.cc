@@ -1,13 +1,16 @@
 // While the store may be older than what nodes were told.
 #include "ipam-server/ledger/decisions/inventory.h"
 
+#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/ledger/decisions/expire.h"
 #include "ipam-server/ledger/decisions/hello.h"
+#include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/listing.h"
+#include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/operators.h"
 #include "ipam-server/ledger/decisions/plan.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
@@ -284,6 +287,83 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
     CheckInvariants(fleet.ledger);
     for (const NodeKey& key : nodes) ASSERT_EQ(HeldBy(fleet, key), truth[key]);
   }
+}
+
+// A backup was restored that is older than one of its pools: no record can hold what pods have of
+// that.
+class FleetLostPool : public testing::Test {
+ protected:
+  Effects Greet(const NodeKey& key, const std::vector<std::string>& used) {
+    node_api::Hello hello = HelloOf(key, "boot of " + key.vm_id);
+    hello.node.instance = "/subscriptions/s/instances/" + key.vm_id;
+    hello.node.subnets = {ip::Prefix::Parse("10.9.0.0/24").value()};
+    for (const std::string& address : used) hello.in_use.push_back(AssignmentOf(A(address), 1));
+    return OnHello(fleet_, hello, kNow);
+  }
+  // What the NIC has, as spoke-1, spoke-2 and so on.
+  void Show(const NodeKey& key, const std::vector<std::string>& addresses) {
+    std::vector<IpConfiguration> entries;
+    for (const std::string& address : addresses) {
+      entries.push_back({"spoke-" + std::to_string(entries.size() + 1), One(address)});
+    }
+    OnNic(fleet_, key, entries, kNow);
+    CheckInvariants(fleet_.ledger);
+  }
+
+  Fleet fleet_{{Pool("default", "10.1.0.0/24")}, Choosing()};
+};
+
+TEST_F(FleetLostPool, WhatAPodUsesStaysOnItsNic) {
+  EXPECT_EQ(Greet(kNode1, {"10.9.0.4"}).findings.at(0).kind, Finding::Kind::kForeign);
+  Show(kNode1, {"10.9.0.4", "10.9.0.5"});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.9.0.6"), 1)}}, kNow);
+  Show(kNode1, {"10.9.0.4", "10.9.0.5", "10.9.0.6"});
+  const auto given_back = [&](const char* name) {
+    return fleet_.ledger.Find(kNode1)->wanted.at(name).given_back;
+  };
+  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
+  EXPECT_TRUE(given_back("spoke-2")) << "no pod has it";
+  EXPECT_FALSE(given_back("spoke-1")) << "its agent said hello with it";
+  EXPECT_FALSE(given_back("spoke-3")) << "its agent reported it since";
+
+  const Effects released =
+      OnReport(fleet_, kNode1, {.released = {{A("10.9.0.4"), 1}, {A("10.9.0.6"), 1}}}, kNow);
+  EXPECT_THAT(released.attach, ElementsAre(kNode1)) << "its NIC may be written again";
+  ReviewNode(fleet_, kNode1, {}, kNow);
+  EXPECT_TRUE(given_back("spoke-1"));
+  EXPECT_TRUE(given_back("spoke-3"));
+}
+
+TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
+  Greet(kNode1, {"10.9.0.4"});
+  Greet(kNode2, {});
+  Show(kNode1, {"10.9.0.4"});
+  Show(kNode2, {"10.9.0.5"});
+  const auto changed =
+      SetPools(fleet_, {Pool("default", "10.1.0.0/24"), Pool("lost", "10.9.0.0/24")}, kNow);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  ASSERT_NE(HolderOf(fleet_.ledger, A("10.9.0.4")), nullptr);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.9.0.4"))->key, kNode1);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.9.0.5")), nullptr) << "no pod has it";
+  EXPECT_THAT(changed->greet_anew, ElementsAre(Key(kNode1))) << "it says whose it is";
+  EXPECT_TRUE(changed->changed.contains(kNode1)) << "that is stored";
+  EXPECT_THAT(Greet(kNode1, {"10.9.0.4"}).findings, IsEmpty());
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(kNode1)).in_use, 1U);
+  EXPECT_THAT(fleet_.used_unheld, IsEmpty());
+  CheckInvariants(fleet_.ledger);
+}
+
+TEST_F(FleetLostPool, WhatIsSaidToBeUsedIsForgottenWithTheNextHello) {
+  Greet(kNode1, {"10.9.0.4"});
+  EXPECT_TRUE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
+  EXPECT_FALSE(IsClaimed(fleet_, kNode2, One("10.9.0.4")));
+  Greet(kNode1, {});
+  EXPECT_FALSE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
+  for (uint32_t i = 0; i < 2 * fleet_.policy.nic_configurations; ++i) {
+    OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(ip::Advance(A("10.9.0.0"), i), 1)}}, kNow);
+  }
+  EXPECT_EQ(fleet_.used_unheld.at(kNode1).size(), fleet_.policy.nic_configurations)
+      << "no agent fills the server's memory";
 }
 
 }  // namespace

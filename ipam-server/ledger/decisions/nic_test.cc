@@ -552,66 +552,6 @@ TEST_F(FleetBlocks, OneIsClaimedThatHasAnyAddressThatItsAgentClaims) {
   EXPECT_FALSE(IsClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
 }
 
-// A backup was restored that is older than its pool: the records cannot hold what its pods have.
-TEST_F(FleetNic, WhatAPodUsesStaysOnItsNicThoughItsPoolIsGone) {
-  node_api::Hello hello = HelloFrom(kNode1);
-  hello.in_use = {AssignmentOf(A("10.9.0.4"), 1)};
-  EXPECT_EQ(OnHello(fleet_, hello, kNow).findings.at(0).kind, Finding::Kind::kForeign);
-  Give(kNode1, {"10.9.0.4", "10.9.0.5"});
-  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.9.0.6"), 1)}}, kNow);
-  Give(kNode1, {"10.9.0.4", "10.9.0.5", "10.9.0.6"});
-  const auto given_back = [&](const char* name) {
-    return fleet_.ledger.Find(kNode1)->wanted.at(name).given_back;
-  };
-  ASSERT_TRUE(SetMode(fleet_, kNode1.name, NodeMode::kDraining, kNow).ok());
-  EXPECT_TRUE(given_back("spoke-2")) << "no pod has it";
-  EXPECT_FALSE(given_back("spoke-1")) << "its agent said hello with it";
-  EXPECT_FALSE(given_back("spoke-3")) << "its agent reported it since";
-
-  const Effects released =
-      OnReport(fleet_, kNode1, {.released = {{A("10.9.0.4"), 1}, {A("10.9.0.6"), 1}}}, kNow);
-  EXPECT_THAT(released.attach, ElementsAre(kNode1)) << "its NIC may be written again";
-  ReviewNode(fleet_, kNode1, {}, kNow);
-  EXPECT_TRUE(given_back("spoke-1"));
-  EXPECT_TRUE(given_back("spoke-3"));
-}
-
-TEST_F(FleetNic, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
-  node_api::Hello hello = HelloFrom(kNode1, "10.9.0.0/24");
-  hello.in_use = {AssignmentOf(A("10.9.0.4"), 1)};
-  OnHello(fleet_, hello, kNow);
-  OnHello(fleet_, HelloFrom(kNode2, "10.9.0.0/24"), kNow);
-  Give(kNode1, {"10.9.0.4"});
-  Give(kNode2, {"10.9.0.5"});
-  const auto changed =
-      SetPools(fleet_, {Pool("default", "10.1.0.0/24"), Pool("lost", "10.9.0.0/24")}, kNow);
-  ASSERT_TRUE(changed.ok()) << changed.status();
-  ASSERT_NE(HolderOf(fleet_.ledger, A("10.9.0.4")), nullptr);
-  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.9.0.4"))->key, kNode1);
-  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.9.0.5")), nullptr) << "no pod has it";
-  EXPECT_THAT(changed->greet_anew, ElementsAre(testing::Key(kNode1))) << "it says whose it is";
-  EXPECT_TRUE(changed->changed.contains(kNode1)) << "that is stored";
-  EXPECT_THAT(OnHello(fleet_, hello, kNow).findings, IsEmpty());
-  EXPECT_EQ(CountsOf(kNode1).in_use, 1U);
-  EXPECT_THAT(fleet_.used_unheld, IsEmpty());
-  CheckInvariants(fleet_.ledger);
-}
-
-TEST_F(FleetNic, WhatIsSaidToBeUsedIsForgottenWithTheNextHelloOrTheRecord) {
-  node_api::Hello hello = HelloFrom(kNode1);
-  hello.in_use = {AssignmentOf(A("10.9.0.4"), 1)};
-  OnHello(fleet_, hello, kNow);
-  EXPECT_TRUE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode2, One("10.9.0.4")));
-  OnHello(fleet_, HelloFrom(kNode1), kNow);
-  EXPECT_FALSE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
-  for (uint32_t i = 0; i < 2 * fleet_.policy.nic_configurations; ++i) {
-    OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(ip::Advance(A("10.9.0.0"), i), 1)}}, kNow);
-  }
-  EXPECT_EQ(fleet_.used_unheld.at(kNode1).size(), fleet_.policy.nic_configurations)
-      << "no agent fills the server's memory";
-}
-
 TEST_F(FleetNic, ARestartRemembersWhatWasWanted) {
   Join(kNode1);
   Give(kNode1, {"10.1.0.4", "10.9.0.4"});

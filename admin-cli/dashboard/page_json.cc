@@ -51,6 +51,7 @@ Json FleetJson(const v1::GetStatusResponse& status, const v1::RecoveryInfo& reco
                 {"reservations", status.reservations()},
                 {"last_audit", status.last_audit_unix_ms()},
                 {"audit_differences", status.audit_differences()},
+                {"audit_cloud_error", status.audit_cloud_error()},
                 {"problems", JsonList(status.problems())},
                 {"recovery", recovery.phase() == "open" ? "" : recovery.phase()},
                 {"recovery_reason", recovery.reason()}};

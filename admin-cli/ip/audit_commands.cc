@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "admin-cli/output/console.h"
 #include "admin-cli/output/list_form.h"
 #include "admin-cli/verbs.h"
@@ -60,10 +62,11 @@ std::string Verdict(const v1::AuditResponse& result) {
                         Counted(static_cast<uint64_t>(all), "difference", "differences"),
                         all - CountOpen(result));
   }
-  if (result.agents_silent() > 0) {
-    text +=
-        fmt::format("; {} of {} agents did not answer, so their nodes were compared without them",
-                    result.agents_silent(), result.agents_asked());
+  const uint64_t heard =
+      result.agents_asked() - std::min(result.agents_asked(), result.agents_silent());
+  if (heard < result.nodes_total()) {
+    text += fmt::format("; {} of them without their agents, which are away or did not answer",
+                        result.nodes_total() - heard);
   }
   return text;
 }
@@ -84,6 +87,7 @@ absl::StatusOr<int> Audit(Session& session) {
       result.set_agents_silent(message.agents_silent());
       result.set_done(message.done());
       result.set_releases_frozen(message.releases_frozen());
+      result.set_cloud_error(message.cloud_error());
       result.mutable_differences()->MergeFrom(message.differences());
       return absl::OkStatus();
     }));
@@ -99,6 +103,10 @@ absl::StatusOr<int> Audit(Session& session) {
     session.Out(Coloured(Verdict(result), CountOpen(result) == 0 ? Tone::kGood : Tone::kBad,
                          session.colours) +
                 "\n");
+    if (!result.cloud_error().empty()) {
+      session.Out(fmt::format("The cloud was not compared, since it could not be asked: {}\n",
+                              Printable(result.cloud_error())));
+    }
     if (!result.releases_frozen().empty()) {
       session.Out(fmt::format(
           "Releases are frozen, so that what they would mend stays: {}. See spokectl unfreeze\n",
@@ -108,12 +116,14 @@ absl::StatusOr<int> Audit(Session& session) {
     Json value = {{"nodes", result.nodes_total()},
                   {"agents_asked", result.agents_asked()},
                   {"agents_silent", result.agents_silent()},
+                  {"cloud_error", result.cloud_error()},
                   {"releases_frozen", result.releases_frozen()},
                   {"differences", Json::array()}};
     for (const Difference& one : result.differences()) value["differences"].push_back(ToJson(one));
     RETURN_IF_ERROR(session.PrintValue(value));
   }
-  return CountOpen(result) == 0 ? 0 : 1;
+  if (CountOpen(result) > 0) return 1;
+  return result.cloud_error().empty() ? 0 : 2;
 }
 
 }  // namespace
@@ -134,7 +144,7 @@ Command AuditCommand() {
       .group = kGroupLook,
       .exit_codes =
           "0 clean (or all repaired), 1 differences, 2 could not run, whatever the "
-          "reason.",
+          "reason, or could not ask the cloud and found nothing without it.",
       .failure_code = 2,
       .failure_code_for_all = true};
 }

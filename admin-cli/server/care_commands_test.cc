@@ -23,6 +23,7 @@ void SetAudit(FakeState& state, bool clean) {
   v1::AuditResponse& end = state.audit[1];
   end.set_nodes_done(2);
   end.set_nodes_total(2);
+  end.set_agents_asked(2);
   end.set_done(true);
   if (clean) return;
   v1::AuditDifference& safe = *end.add_differences();
@@ -48,6 +49,28 @@ TEST_F(CommandTest, AuditIsCleanWith0AndDiffersWith1) {
               HasSubstr("not_on_nic    node1  10.1.0.5  10m  the NIC was changed by hand"));
   EXPECT_THAT(outcome.out, HasSubstr("none is safe"));
   EXPECT_THAT(outcome.out, HasSubstr("2 nodes compared: 2 differences, 0 repaired\n"));
+}
+
+TEST_F(CommandTest, AuditSaysWhatItCouldNotCompare) {
+  Change([](FakeState& state) {
+    SetAudit(state, true);
+    state.audit[1].set_agents_asked(1);
+  });
+  EXPECT_EQ(Run("audit").code, 0);
+  EXPECT_EQ(Run("audit").out,
+            "2 nodes compared: no differences; 1 of them without their agents, which are away or "
+            "did not answer\n");
+  Change([](FakeState& state) {
+    state.audit[1].set_agents_silent(1);
+    state.audit[1].set_cloud_error("429: too many requests");
+  });
+  const Outcome outcome = Run("audit");
+  EXPECT_EQ(outcome.code, 2) << "nothing is known of NICs";
+  EXPECT_THAT(outcome.out, HasSubstr("; 2 of them without their agents"));
+  EXPECT_THAT(outcome.out, HasSubstr("could not be asked: 429: too many requests\n"));
+  EXPECT_THAT(Run("audit -o json").out, HasSubstr("\"cloud_error\": \"429: too many requests\""));
+  Change([](FakeState& state) { SetAudit(state, false); });
+  EXPECT_EQ(Run("audit").code, 1);
 }
 
 TEST_F(CommandTest, AuditRepairLeavesWhatIsNotSafe) {

@@ -38,6 +38,7 @@ Json ToJson(const v1::GetStatusResponse& status) {
                 {"releases_frozen", status.releases_frozen()},
                 {"last_audit", TimeOf(status.last_audit_unix_ms())},
                 {"audit_differences", status.audit_differences()},
+                {"audit_cloud_error", status.audit_cloud_error()},
                 {"problems", JsonList(status.problems())},
                 {"ipv4", CountsJson(status.ipv4())},
                 {"ipv6", CountsJson(status.ipv6())}};
@@ -113,6 +114,11 @@ Cell WaitingCell(const v1::GetStatusResponse& status) {
 Cell AuditCell(const Session& session, const v1::GetStatusResponse& status) {
   if (status.last_audit_unix_ms() == 0) return {"none has run yet"};
   const std::string ago = session.AgeOf(status.last_audit_unix_ms());
+  if (status.audit_differences() == 0 && !status.audit_cloud_error().empty()) {
+    return {fmt::format("clean but for the cloud, which could not be asked, {} ago: {}", ago,
+                        Printable(status.audit_cloud_error())),
+            Tone::kWarning};
+  }
   if (status.audit_differences() == 0) return {fmt::format("clean, {} ago", ago), Tone::kGood};
   return {fmt::format("{}, {} ago; see: spokectl audit",
                       Counted(status.audit_differences(), "difference", "differences"), ago),

@@ -99,6 +99,7 @@ absl::Status AdminService::GetStatus(const Context& context, const v1::GetStatus
   if (const auto last = edges_.audit.Last()) {
     response.set_last_audit_unix_ms(absl::ToUnixMillis(last->at));
     response.set_audit_differences(last->differences.size());
+    response.set_audit_cloud_error(std::string(base::MessageOf(last->cloud)));
   }
   return Ask(context, [&](const FleetView& view) {
     const AddressCounts counts = CountAddresses(view.fleet.ledger);

@@ -41,6 +41,7 @@ void DescribeReport(const AuditReport& report, v1::AuditResponse& out) {
   out.set_done(true);
   out.set_agents_asked(report.agents_asked);
   out.set_agents_silent(report.agents_silent);
+  out.set_cloud_error(std::string(base::MessageOf(report.cloud)));
   for (size_t i = 0; i < report.differences.size(); ++i) {
     const AuditDifference& difference = report.differences[i];
     v1::AuditDifference& row = *out.add_differences();

@@ -431,7 +431,7 @@ std::vector<AuditDifference> Audit(const AuditInput& input, const AuditPolicy& p
   return Comparison(input, policy, now).Run();
 }
 
-void AuditMemory::Remember(std::vector<AuditDifference>& differences, absl::Time now) {
+void AuditMemory::Remember(std::vector<AuditDifference>& differences, absl::Time now, bool whole) {
   std::map<Identity, absl::Time> seen;
   for (AuditDifference& difference : differences) {
     Identity identity{difference.kind, difference.node, difference.address};
@@ -439,7 +439,11 @@ void AuditMemory::Remember(std::vector<AuditDifference>& differences, absl::Time
     difference.first_seen = before == first_seen_.end() ? now : before->second;
     seen.emplace(std::move(identity), difference.first_seen);
   }
-  first_seen_ = std::move(seen);
+  if (whole) {
+    first_seen_ = std::move(seen);
+  } else {
+    first_seen_.merge(seen);
+  }
 }
 
 }  // namespace spoke::ipam

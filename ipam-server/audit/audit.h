@@ -159,8 +159,9 @@ std::vector<AuditDifference> Audit(const AuditInput& input, const AuditPolicy& p
 // Remembers since when each difference is there, from one audit to the next. Not thread-safe.
 class AuditMemory {
  public:
-  // Fills in `first_seen`, and forgets the differences that are no longer there.
-  void Remember(std::vector<AuditDifference>& differences, absl::Time now);
+  // Fills in `first_seen`, and forgets the differences that are no longer there; `whole`: all was
+  // compared that could be.
+  void Remember(std::vector<AuditDifference>& differences, absl::Time now, bool whole);
 
  private:
   struct Identity {

@@ -148,6 +148,7 @@ void AuditJob::ListCloud() {
   CloudListing listing = AwaitListing();
   if (!listing.ok()) {
     edges_.log.Warn("cloud_list_failed", {{"error", listing.status()}});
+    edges_.loop.PostListingFailed(listing.status());
     return;
   }
   edges_.loop.PostListing(*std::move(listing), [this](const std::string& instance) {
@@ -216,13 +217,15 @@ absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progre
   CloudListing listing = AwaitListing();
   if (!listing.ok()) edges_.log.Warn("cloud_list_failed", {{"error", listing.status()}});
   RETURN_IF_ERROR(TakeSnapshot(progress, snapshot));
+  const absl::Status listed = listing.status();
   if (listing.ok()) snapshot.listing = *std::move(listing);
   CollectInventories(snapshot);
-  AuditReport report{.at = edges_.clock.Now(), .agents_asked = snapshot.connected};
+  AuditReport report{.at = edges_.clock.Now(), .agents_asked = snapshot.connected,
+                     .cloud = listed};
   report.agents_silent =
       snapshot.connected - std::min<uint64_t>(snapshot.connected, snapshot.inventories.size());
   report.differences = Audit(snapshot.Finish(), settings_.policy, report.at);
-  memory_.Remember(report.differences, report.at);
+  memory_.Remember(report.differences, report.at, /*whole=*/listed.ok());
   report.repaired.resize(report.differences.size());
   for (size_t i = 0; repair && i < report.differences.size(); ++i) {
     ASSIGN_OR_RETURN(const bool repaired, Repair(report.differences[i], snapshot));

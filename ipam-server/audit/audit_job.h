@@ -28,6 +28,7 @@ struct AuditReport {
   std::vector<bool> repaired;  // In the order of `differences`.
   uint64_t agents_asked = 0;
   uint64_t agents_silent = 0;  // Agents that did not answer in time, left out of the comparison.
+  absl::Status cloud;          // Why the cloud was left out of the comparison; OK: it was not.
 };
 
 // Thread-safe. One audit at a time: who comes second waits.

@@ -110,6 +110,7 @@ TEST_F(AuditJobTest, ComparesTheOtherTwoWhereTheCloudCannotBeListed) {
   loop_->RunOnce(absl::ZeroDuration());
   const AuditReport report = RunWith({}, {});
   EXPECT_EQ(report.differences.size(), 1U);
+  EXPECT_FALSE(report.cloud.ok()) << "who reads the report has to know";
   EXPECT_EQ(log_.Count("cloud_list_failed"), 1);
 }
 

@@ -525,13 +525,15 @@ TEST(AuditMemory, KnowsSinceWhenAndForgetsWhatIsGone) {
   AuditMemory memory;
   const auto seen_at = [&](absl::Time now) {
     std::vector<AuditDifference> differences{{.node = {"n1", "vm1"}, .address = kAvailable}};
-    memory.Remember(differences, now);
+    memory.Remember(differences, now, /*whole=*/true);
     return differences[0].first_seen;
   };
   EXPECT_EQ(seen_at(kNow), kNow);
   EXPECT_EQ(seen_at(kNow + absl::Minutes(5)), kNow);
   std::vector<AuditDifference> none;
-  memory.Remember(none, kNow + absl::Minutes(6));
+  memory.Remember(none, kNow + absl::Minutes(6), /*whole=*/false);
+  EXPECT_EQ(seen_at(kNow + absl::Minutes(6)), kNow) << "not all was compared";
+  memory.Remember(none, kNow + absl::Minutes(6), /*whole=*/true);
   EXPECT_EQ(seen_at(kNow + absl::Minutes(7)), kNow + absl::Minutes(7));
 }
 

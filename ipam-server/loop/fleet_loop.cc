@@ -45,6 +45,9 @@ void FleetLoop::PostListing(std::vector<NicAddresses> nics,
                             std::function<bool(const std::string& instance)> covers) {
   edges_.mailbox.Post(AgentEvent(ListingEvent{std::move(nics), std::move(covers)}));
 }
+void FleetLoop::PostListingFailed(absl::Status why) {
+  edges_.mailbox.Post(AgentEvent(ListingEvent{.failure = std::move(why)}));
+}
 void FleetLoop::PostQuery(std::function<void(const FleetView&)> query) {
   edges_.mailbox.Post(QueryEvent{std::move(query)});
 }

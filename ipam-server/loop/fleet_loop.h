@@ -140,6 +140,8 @@ class FleetLoop {
   }
   void PostListing(std::vector<NicAddresses> nics,
                    std::function<bool(const std::string& instance)> covers);
+  // The cloud could not be listed. Operators are told when it cannot twice in a row.
+  void PostListingFailed(absl::Status why);
   void PostQuery(std::function<void(const FleetView&)> query);
   // `done` is called on the loop's thread: OK once the change is durable. An error of `change` is
   // passed on; when nothing can be stored it is kUnavailable, and `change` may not have been
@@ -341,6 +343,7 @@ class FleetLoop {
   base::RateBook requests_{kCloudRequests, RecordWriter::kMostNodes};
   // Those that had not spoken when the store was taken for the newest there is, until they do.
   std::set<NodeKey> unheard_;
+  int listings_failed_ = 0;  // In a row.
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.

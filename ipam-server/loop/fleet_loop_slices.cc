@@ -11,6 +11,7 @@
 #include "ipam-server/ledger/scarcity.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "lib/base/fnv1a.h"
+#include "lib/base/status.h"
 
 namespace spoke::ipam {
 namespace {
@@ -145,6 +146,16 @@ void FleetLoop::AskCloudAgain(const NodeKey& key, Batch& batch) {
 
 // A listing that is still being compared gives way: this one is newer.
 void FleetLoop::Handle(ListingEvent event, Batch& /*batch*/) {
+  listings_failed_ = event.failure.ok() ? 0 : listings_failed_ + 1;
+  if (listings_failed_ != 1) {
+    SetProblem("listing",
+               event.failure.ok()
+                   ? std::string()
+                   : fmt::format("the cloud does not list its machines: {}. Until it does, nobody "
+                                 "sees which are gone, and what others change on NICs",
+                                 base::MessageOf(event.failure)));
+  }
+  if (!event.failure.ok()) return;
   listed_ = Listed{.nics = std::move(event.nics), .covers = std::move(event.covers)};
 }
 

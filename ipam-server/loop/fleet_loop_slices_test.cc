@@ -167,6 +167,28 @@ TEST_F(SlicesTest, AnOperatorsChangeThatConcernsAllIsToldToSomeInEachTurn) {
   EXPECT_LT(turns, 30);
 }
 
+TEST_F(SlicesTest, ACloudThatCannotBeListedTwiceInARowIsAProblemUntilItCan) {
+  const auto problems = [&] {
+    std::vector<std::string> texts;
+    loop_->PostQuery([&](const FleetView& view) { texts = view.ProblemTexts(); });
+    Step();
+    return texts;
+  };
+  const auto list = [&] {
+    loop_->PostListing({}, [](const std::string&) { return false; });
+    Step();
+  };
+  loop_->PostListingFailed(absl::PermissionDeniedError("403: no action read"));
+  EXPECT_THAT(problems(), IsEmpty()) << "it may be for a moment";
+  list();
+  loop_->PostListingFailed(absl::PermissionDeniedError("403: no action read"));
+  EXPECT_THAT(problems(), IsEmpty()) << "not in a row";
+  loop_->PostListingFailed(absl::PermissionDeniedError("403: no action read"));
+  EXPECT_THAT(problems(), ElementsAre(testing::HasSubstr("403: no action read")));
+  list();
+  EXPECT_THAT(problems(), IsEmpty());
+}
+
 TEST_F(SlicesTest, AListingIsComparedInPartsAndJudgedOnceAsAWhole) {
   GreetAll();
   loop_->PostFromAgent(ClosedEvent{SessionOf(0)});

@@ -102,9 +102,10 @@ struct CloudEvent {
   absl::StatusOr<NicAddresses> result;
 };
 struct ListingEvent {
-  std::vector<NicAddresses> nics;
+  std::vector<NicAddresses> nics = {};
   // Whether a listing would have had the instance, if there were one.
-  std::function<bool(const std::string& instance)> covers;
+  std::function<bool(const std::string& instance)> covers = {};
+  absl::Status failure = {};  // Why there is none.
 };
 using AgentEvent =
     std::variant<ReportEvent, DesiredAckEvent, ReclaimAnswerEvent, PolicyAckEvent, InventoryEvent,

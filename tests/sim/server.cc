@@ -127,9 +127,12 @@ void Server::List() {
   next_listing_ = absl::InfiniteFuture();
   cloud_->List([this](ipam::CloudListing listing) {
     next_listing_ = edges_.schedule.now() + cloud_->listing_period();
-    if (!listing.ok()) return;
-    loop_->PostListing(*std::move(listing),
-                       [this](const std::string& instance) { return cloud_->Covers(instance); });
+    if (listing.ok()) {
+      loop_->PostListing(*std::move(listing),
+                         [this](const std::string& instance) { return cloud_->Covers(instance); });
+    } else {
+      loop_->PostListingFailed(listing.status());
+    }
     Wake();
   });
 }

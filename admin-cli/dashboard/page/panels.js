@@ -37,7 +37,8 @@ export function showFleet(fleet, now) {
       fleet.ipv4 ? familyTile('IPv4', fleet.ipv4) : null,
       fleet.ipv6 ? familyTile('IPv6', fleet.ipv6) : null,
       tile('Policy', `${fleet.policy_version}`, 'version'),
-      tile('Audit', `${fleet.audit_differences}`, `differences; ${audit}`, fleet.audit_differences > 0 ? 'bad' : '')),
+      tile('Audit', `${fleet.audit_differences}`, `differences${fleet.audit_cloud_error ? ' without the cloud' : ''}; ${audit}`,
+        fleet.audit_differences > 0 ? 'bad' : fleet.audit_cloud_error ? 'warn' : '')),
     el('ul', {class: 'problems'}, ...found.map((problem) => el('li', {}, problem))));
 }
 

@@ -142,6 +142,9 @@ absl::Status CheckPresent(const CommandPath& path, const Arguments& arguments) {
     return absl::InvalidArgumentError(
         fmt::format("{}which of {}?", InWords(path), absl::StrJoin(names, ", ")));
   }
+  // What is there may have gone to the wrong place, for what is missing before it.
+  RETURN_IF_ERROR(
+      base::Annotate(Check(path, arguments), path.size() > 1 ? WordsOf(path) : "options"));
   for (const Parameter& positional : command.positionals) {
     if (positional.required && !arguments.Has(positional.name)) {
       return absl::InvalidArgumentError(
@@ -154,7 +157,7 @@ absl::Status CheckPresent(const CommandPath& path, const Arguments& arguments) {
           fmt::format("{}{} is missing: {}", InWords(path), OptionWords(option), option.help));
     }
   }
-  return base::Annotate(Check(path, arguments), path.size() > 1 ? WordsOf(path) : "options");
+  return absl::OkStatus();
 }
 
 // Returns the words with -o=json as -ojson, which the library reads as that option and its value:

@@ -84,6 +84,7 @@ TEST_F(CommandTest, WrongWordsAreNamedWithWhatMayHaveBeenMeant) {
               HasSubstr("ip list: there is no option --stat; is it --state?"));
   EXPECT_THAT(err("node"), HasSubstr("node: which of list, show, drain"));
   EXPECT_THAT(err("node drain"), HasSubstr("node drain: NODE is missing"));
+  EXPECT_THAT(err("explain 10.1.0.4"), HasSubstr("WHAT: \"10.1.0.4\" is none of pod, node, ip"));
   EXPECT_THAT(err("status now"), HasSubstr("status: \"now\" is one word too many"));
   EXPECT_THAT(err("pool resize x"), HasSubstr("--cidr CIDR is missing"));
   EXPECT_THAT(err("status -o csv"), HasSubstr("--output: \"csv\" is none of table, wide, json"));

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "ipam-server/ledger/decisions/report.h"
+#include "ipam-server/audit/audit_repair.h"
 #include "lib/base/status.h"
 
 namespace spoke::ipam {
@@ -14,73 +14,6 @@ namespace {
 constexpr absl::Duration kLoopPatience = absl::Seconds(30);
 // Many scale sets, and limits that are used up, may take a while.
 constexpr absl::Duration kMostListing = absl::Minutes(10);
-
-NodeKey KeyOf(const AuditNode& node) { return {node.name, node.vm_id}; }
-
-const node_api::Assignment* FindAssignment(
-    const std::map<NodeKey, node_api::Inventory>& inventories, const NodeKey& key,
-    const ip::Address& address) {
-  const auto inventory = inventories.find(key);
-  if (inventory == inventories.end()) return nullptr;
-  for (const node_api::Assignment& assignment : inventory->second.in_use) {
-    if (assignment.address == address) return &assignment;
-  }
-  return nullptr;
-}
-
-std::optional<StoredAddress> FindStored(const StoredNode& node, const ip::Address& address) {
-  for (const StoredAddress& stored : node.addresses) {
-    if (stored.address == address) return stored;
-  }
-  return std::nullopt;
-}
-
-// One address as it was compared.
-struct Compared {
-  std::optional<StoredAddress> stored;             // nullopt: it was not the node's.
-  std::optional<node_api::Assignment> assignment;  // What its agent said; nullopt: nothing.
-};
-
-// What carries the repair out. An assignment that has moved on since it was compared is left alone:
-// whatever is wrong with it now, the next audit finds.
-std::optional<Effects> Carry(Fleet& fleet, const AuditDifference& difference,
-                             const Compared& compared, absl::Time now) {
-  const NodeKey key = KeyOf(difference.node);
-  const bool of_assignment = difference.repair == AuditRepair::kTakeAssignment ||
-                             difference.repair == AuditRepair::kEndAssignment;
-  if (of_assignment) {
-    const NodeRecord* record = fleet.ledger.Find(key);
-    if (record == nullptr) return std::nullopt;
-    if (FindStored(StoredNodeOf(*record, fleet.ledger.quarantine()), *difference.address) !=
-        compared.stored)
-      return std::nullopt;
-  }
-  Effects effects;
-  switch (difference.repair) {
-    case AuditRepair::kNone:
-      return std::nullopt;
-    case AuditRepair::kReattach:
-    case AuditRepair::kDetach:
-      // The NIC as the record has it: with the address, or without.
-      effects.attach.insert(key);
-      break;
-    case AuditRepair::kResendDesired:
-      effects.resend.insert(key);
-      break;
-    case AuditRepair::kTakeAssignment:
-      if (!compared.assignment) return std::nullopt;
-      effects = OnAuditedAssignment(fleet, key, *compared.assignment, now);
-      break;
-    case AuditRepair::kEndAssignment:
-      if (!compared.stored) return std::nullopt;
-      effects = OnReport(fleet, key,
-                         {.released = {{.address = *difference.address,
-                                        .generation = compared.stored->generation}}},
-                         now);
-      break;
-  }
-  return effects;
-}
 
 }  // namespace
 
@@ -220,8 +153,7 @@ absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progre
   const absl::Status listed = listing.status();
   if (listing.ok()) snapshot.listing = *std::move(listing);
   CollectInventories(snapshot);
-  AuditReport report{.at = edges_.clock.Now(), .agents_asked = snapshot.connected,
-                     .cloud = listed};
+  AuditReport report{.at = edges_.clock.Now(), .agents_asked = snapshot.connected, .cloud = listed};
   report.agents_silent =
       snapshot.connected - std::min<uint64_t>(snapshot.connected, snapshot.inventories.size());
   report.differences = Audit(snapshot.Finish(), settings_.policy, report.at);
@@ -237,22 +169,13 @@ absl::StatusOr<AuditReport> AuditJob::RunOne(bool repair, const Progress& progre
 absl::StatusOr<bool> AuditJob::Repair(const AuditDifference& difference,
                                       const AuditSnapshot& snapshot) {
   if (difference.repair == AuditRepair::kNone) return false;
-  Compared compared;
-  if (difference.address) {
-    const NodeKey key = KeyOf(difference.node);
-    if (const auto stored = snapshot.stored.find(key); stored != snapshot.stored.end()) {
-      compared.stored = FindStored(snapshot.input.store[stored->second], *difference.address);
-    }
-    const node_api::Assignment* assignment =
-        FindAssignment(snapshot.inventories, key, *difference.address);
-    if (assignment != nullptr) compared.assignment = *assignment;
-  }
+  Compared compared = ComparedOf(difference, snapshot);
   bool repaired = false;
   RETURN_IF_ERROR(ChangeInLoop(
       edges_.loop, kLoopPatience,
       [&repaired, difference, compared = std::move(compared), now = edges_.clock.Now()](
           ServerState& state, RawRecords&) -> absl::StatusOr<Effects> {
-        std::optional<Effects> effects = Carry(state.fleet, difference, compared, now);
+        std::optional<Effects> effects = ipam::Repair(state.fleet, difference, compared, now);
         repaired = effects.has_value();
         return repaired ? *std::move(effects) : Effects();
       }));

@@ -59,6 +59,7 @@ void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, R
 void FleetLoop::Begin() {
   if (state_.recovery.open()) {
     BeginCloud();
+    FindUnheard();
     attach_waiting_.merge(NodesToAsk(state_.fleet));
   }
   TellObjects();

@@ -250,6 +250,7 @@ class FleetLoop {
   void TryToOpen(Batch& batch);
   void BeginCloud();
   void AskInventory(Session& session, Batch& batch);
+  void FindUnheard();
   void TellRecovery(absl::Time now);
   void TellKnownNodes();
   // The agents that one turn tells what an operator's change means, of many that it concerns.
@@ -341,9 +342,10 @@ class FleetLoop {
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
   base::RateBook requests_{kCloudRequests, RecordWriter::kMostNodes};
-  // Those that had not spoken when the store was taken for the newest there is, until they do.
+  // Those that had not spoken when the store was taken for the newest there is, also at a start,
+  // until they do: their pods may use what the store cannot name.
   std::set<NodeKey> unheard_;
-  int listings_failed_ = 0;  // In a row.
+  int listings_failed_ = 0;          // In a row.
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.
   std::optional<Listed> listed_;
   std::set<NodeKey> changed_by_loading_;  // Their records are to be stored.

@@ -37,7 +37,7 @@ void FleetLoop::Handle(HelloEvent event, Batch& batch) {
                     .nic_mtu = event.hello.nic.mtu,
                     .last_seen = batch.now};
   nodes_by_session_[event.session] = key;
-  unheard_.erase(key);
+  if (unheard_.erase(key) > 0) batch.effects.attach.insert(key);
   batch.effects.desired.insert(key);
   policy_waiting_.insert(key);
   batch.answers.emplace_back(

@@ -102,10 +102,7 @@ void FleetLoop::TryToOpen(Batch& batch) {
     return;
   const std::vector<NodeKey> known = NodesWithAddresses(state_.fleet.ledger);
   if (recovery.MayOpen(known, batch.now)) {
-    // Those that have nothing here, too: they may have been told since.
-    for (const auto& [key, record] : state_.fleet.ledger.nodes()) {
-      if (!recovery.spoken().contains(key) && !sessions_.contains(key)) unheard_.insert(key);
-    }
+    FindUnheard();
     batch.effects.Merge(EndRecovery(state_, batch.now));
     return;
   }
@@ -113,6 +110,13 @@ void FleetLoop::TryToOpen(Batch& batch) {
     return recovery.WaitsFor(node, batch.now);
   });
   if (next != known.end()) awaited_ = *next;
+}
+
+// Those that have nothing here, too: they may have been told since.
+void FleetLoop::FindUnheard() {
+  for (const auto& [key, record] : state_.fleet.ledger.nodes()) {
+    if (!state_.recovery.spoken().contains(key) && !sessions_.contains(key)) unheard_.insert(key);
+  }
 }
 
 // What a store that was behind knows of are not all that nodes may hold.

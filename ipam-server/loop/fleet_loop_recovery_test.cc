@@ -265,6 +265,21 @@ TEST_F(LoopRecoveryTest, TheNicOfANodeThatHasNotSpokenIsLeftAsItIs) {
   EXPECT_FALSE(cloud_.waiting().empty());
 }
 
+// Also after a start that nobody doubts: its pods may use what the store cannot name.
+TEST_F(LoopRecoveryTest, AfterAnyStartItIsLeftUntilItHasSpoken) {
+  GreetWith(1, "");
+  ASSERT_FALSE(cloud_.waiting().empty());
+  loop_->Stop();
+  loop_->Run();
+  StartWith("boot-1");
+  ASSERT_EQ(PhaseNow(), "open");
+  loop_->Begin();
+  Step();
+  EXPECT_THAT(cloud_.waiting(), IsEmpty());
+  GreetWith(2, "");
+  EXPECT_FALSE(cloud_.waiting().empty()) << "now it has";
+}
+
 TEST_F(LoopRecoveryTest, ANodeThatHadNothingMayHaveBeenToldMore) {
   GreetWith(1, "");
   loop_->PostHello(2, {.node = IdentityOf({"drained", "vm-2"})});

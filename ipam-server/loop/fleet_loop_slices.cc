@@ -195,8 +195,8 @@ void FleetLoop::FinishListing(Batch& batch) {
 
 // A cloud that does not choose is told all that is to be on a NIC, and takes off what the store
 // does not name. Where machines are known by name only, what has the name now is another's NIC;
-// what has not spoken may have been told more than the store knows, and asking waits until it has
-// (AskCloudAgain()); and pods may use what the store cannot name.
+// what has not spoken may have been told more than the store knows; and pods may use what the store
+// cannot name.
 bool FleetLoop::MayAskCloud(const NodeRecord& record) const {
   const bool is_told_all = !settings_.fleet.cloud_chooses;
   if (is_told_all && (record.mode == NodeMode::kRetired || unheard_.contains(record.key) ||

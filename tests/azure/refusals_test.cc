@@ -177,6 +177,28 @@ TEST(Removal, FromAnotherMachinesNicIsRefused) {
   EXPECT_THAT(world.OnWire(VmId(0)), ElementsAre("spoke-a"));
 }
 
+// A store that was restored, or a write that came late: nothing is given back that is not known.
+TEST(Full, ANicThatIsFullOfWhatNobodyKnowsIsToldAndNotRefused) {
+  AzureStateWorld world(azure_sim::SmallSpec(1));
+  const auto names = [](int first, int count) {
+    std::vector<std::string> all;
+    for (int i = first; i < first + count; ++i) all.push_back(fmt::format("spoke-{}", i));
+    return all;
+  };
+  ASSERT_TRUE(world.AskAndWait(VmId(0), names(1, 250)).ok());
+  const auto told = world.AskAndWait(VmId(0), names(901, 10));
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->configurations.size(), 255U) << "five more fit beside the primary one";
+
+  // Who knows of them asks for too much.
+  NicRequest request = world.Ask(VmId(0), names(911, 3));
+  request.configurations = told->configurations;
+  world.Request(request);
+  const auto refused = world.Answer(VmId(0));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("Azure allows 256"));
+}
+
 TEST(Mended, WhatAnOperatorHasMendedIsTriedAtOnce) {
   AzureStateWorld world(azure_sim::SmallSpec(1));
   bool locked = true;

@@ -21,7 +21,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kKillAgents, "kill-agents"},
     {Act::kReboot, "reboot"},
     {Act::kReplace, "replace"},
-    {Act::kScaleIn, "scale in"},
+    {Act::kScaleIn, "scale-in"},
     {Act::kLie, "lie"},
     {Act::kReimage, "reimage"},
     {Act::kDouble, "double"},
@@ -55,6 +55,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kUnfreeze, "unfreeze"},
     {Act::kQuarantine, "quarantine"},
     {Act::kLift, "lift"},
+    {Act::kAudit, "audit"},
     {Act::kApplyPolicy, "apply-policy"},
     {Act::kResizePool, "resize-pool"},
     {Act::kConfirm, "confirm"},
@@ -184,6 +185,7 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"scale in", {Act::kScaleIn, 1, 0, absl::Minutes(6)}},
       {"lie", {Act::kLie, 1, 0, absl::Minutes(8)}, 0.3, 6},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
+      {"audit", {Act::kAudit, 1}, 0.3, 8},
       {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
       {"pools", {Act::kResizePool, 1, 4}, 0.3, 12},
   };
@@ -266,6 +268,7 @@ Target TargetOf(Act act) {
     case Act::kUnfreeze:
     case Act::kQuarantine:
     case Act::kLift:
+    case Act::kAudit:
     case Act::kApplyPolicy:
     case Act::kResizePool:
     case Act::kConfirm:

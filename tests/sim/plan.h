@@ -52,6 +52,7 @@ enum class Act : uint8_t {
   kUnfreeze,
   kQuarantine,   // Of an address that the node has: one in use, if there is any.
   kLift,         // Of all quarantines.
+  kAudit,        // With all repairs that are safe.
   kApplyPolicy,  // `amount` policy objects, in place of those that there are; some others go.
   kResizePool,   // One of two more pools is made, becomes larger or smaller, or goes; not on Azure.
   kConfirm,      // Of a recovery, though nodes are silent: on Azure they may be unknown, too;

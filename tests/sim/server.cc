@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ipam-server/audit/audit_repair.h"
 #include "lib/base/status.h"
 #include "lib/base/version.h"
 #include "lib/node_api/messages.h"
@@ -135,6 +136,42 @@ void Server::List() {
     }
     Wake();
   });
+}
+
+void Server::AuditAndRepair(absl::Duration patience, std::function<void(size_t)> done) {
+  cloud_->List([this, patience, done = std::move(done)](ipam::CloudListing listing) {
+    const auto snapshot = std::make_shared<ipam::AuditSnapshot>();
+    Look([&](const ipam::FleetView& view) {
+      for (const auto& entry : view.fleet.ledger.pools()) snapshot->Add(entry);
+      for (const auto& [key, record] : view.fleet.ledger.nodes()) {
+        snapshot->Add(record, view.fleet.ledger.quarantine());
+      }
+    });
+    if (listing.ok()) snapshot->listing = *std::move(listing);
+    loop_->PostAskInventories([snapshot](const ipam::NodeKey& key, node_api::Inventory inventory) {
+      snapshot->inventories.insert_or_assign(key, std::move(inventory));
+    });
+    Wake();
+    edges_.schedule.After(patience, [this, alive = std::weak_ptr(alive_), snapshot, done] {
+      if (!alive.expired() && !life_.dead()) Repair(*snapshot, done);
+    });
+  });
+}
+
+void Server::Repair(ipam::AuditSnapshot& snapshot, const std::function<void(size_t)>& done) {
+  const auto differences = ipam::Audit(snapshot.Finish(), {}, clock_.Now());
+  const auto repaired = std::make_shared<size_t>(0);
+  for (const ipam::AuditDifference& difference : differences) {
+    if (difference.repair == ipam::AuditRepair::kNone) continue;
+    Change([this, difference, repaired, compared = ipam::ComparedOf(difference, snapshot)](
+               ipam::ServerState& state, ipam::RawRecords&) -> absl::StatusOr<ipam::Effects> {
+      auto effects = ipam::Repair(state.fleet, difference, compared, clock_.Now());
+      *repaired += effects ? 1 : 0;
+      return effects ? *std::move(effects) : ipam::Effects();
+    });
+  }
+  loop_->PostQuery([repaired, done](const ipam::FleetView&) { done(*repaired); });
+  Wake();
 }
 
 void Server::Change(ipam::LoopChange change, std::function<void(const absl::Status&)> done) {

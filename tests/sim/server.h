@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "ipam-server/audit/audit_snapshot.h"
 #include "ipam-server/budget/budget_keeper.h"
 #include "ipam-server/loop/fleet_loop.h"
 #include "ipam-server/loop/loop_call.h"
@@ -92,6 +93,9 @@ class Server final : public ipam::AgentLink {
 
   // What operators do. `done` may be empty.
   void Change(ipam::LoopChange change, std::function<void(const absl::Status&)> done = {});
+  // As AuditJob does it: compares, with what agents say within `patience`, and makes the repairs
+  // that are safe. `done` hears how many it made, unless the process dies before.
+  void AuditAndRepair(absl::Duration patience, std::function<void(size_t repaired)> done);
   // Looks at the state between two turns.
   void Look(const std::function<void(const ipam::FleetView&)>& query);
 
@@ -118,6 +122,7 @@ class Server final : public ipam::AgentLink {
   Stream* Find(StreamId stream);  // nullptr: there is none.
   void Wake();
   void List();
+  void Repair(ipam::AuditSnapshot& snapshot, const std::function<void(size_t)>& done);
   void Grant();
   void ReadSome(StreamId id);
   absl::StatusOr<bool> Dispatch(StreamId id, Stream& stream, const v1::AgentMessage& message);

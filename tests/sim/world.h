@@ -153,6 +153,7 @@ class World final : public StreamEnds {
   void QuarantineOneOf(const std::string& node, int64_t which);
   void ApplyPolicy(const PlannedEvent& event);
   void ResizePool(const PlannedEvent& event);
+  void AuditAndRepair();
   void Unfreeze();
   void ConfirmRecovery(bool once_all_spoke);
   void ChangeObjects(const std::string& file, const std::vector<ipam::ObjectKey>& gone,

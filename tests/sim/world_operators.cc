@@ -195,6 +195,8 @@ void World::DoAsOperator(const PlannedEvent& event) {
            });
   } else if (event.act == Act::kForget) {
     ForgetFormer(TargetNode(event));
+  } else if (event.act == Act::kAudit) {
+    AuditAndRepair();
   } else if (event.act == Act::kApplyPolicy) {
     ApplyPolicy(event);
   } else if (event.act == Act::kResizePool) {
@@ -319,6 +321,16 @@ void World::ChangeObjects(const std::string& file, const std::vector<ipam::Objec
         laws_.OnPolicyInForce(version);
       });
   Tend(*leader);
+}
+
+void World::AuditAndRepair() {
+  Host* const leader = Leader();
+  if (leader == nullptr) return;
+  leader->server->AuditAndRepair(absl::Seconds(10), [this](size_t repaired) {
+    trace_.Say("audit repairs {}", repaired);
+    trace_.Count("audit");
+    if (repaired > 0) trace_.Count("audit that repairs something");
+  });
 }
 
 void World::Unfreeze() {

@@ -172,6 +172,7 @@ class InstanceWork {
   std::optional<std::vector<EntryInModel>> EntriesInModel();
   void Plan(const WorkContext& context);
   NicChange PlanChange(const std::vector<EntryInModel>& present, const WorkContext& context);
+  void LeaveOutWhatDoesNotFit(const std::vector<EntryInModel>& present, NicChange& change);
   absl::StatusOr<http::Request> BuildPut(const NicChange& change) const;
   absl::Status CheckBlocks() const;
   void AfterOperation(const WorkContext& context);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "ipam-server/cloud/azure/instance_work.h"
 
 namespace spoke::ipam::azure {
@@ -84,6 +85,28 @@ bool InstanceWork::MustSeeNic(const std::vector<EntryInModel>& present) const {
                        [&](const auto& entry) { return Has(present, entry); }));
 }
 
+// Whoever asked gives back what it did not know of once it is told; until then nothing more fits.
+// Where it knows all, it hears that it asks for too much.
+void InstanceWork::LeaveOutWhatDoesNotFit(const std::vector<EntryInModel>& present,
+                                          NicChange& change) {
+  const size_t stays = present.size() - change.remove.size();
+  if (stays + change.add.size() <= kMaxConfigurations) return;
+  const bool knows_all = std::all_of(present.begin(), present.end(), [&](const auto& entry) {
+    const auto is_it = [&](const auto& known) { return SameName(known.name, entry.name); };
+    return !absl::StartsWithIgnoreCase(entry.name, settings_.name_prefix) ||
+           std::any_of(request_.configurations.begin(), request_.configurations.end(), is_it) ||
+           std::any_of(request_.removing.begin(), request_.removing.end(), is_it) ||
+           std::any_of(request_.wanted.begin(), request_.wanted.end(), is_it);
+  });
+  if (knows_all) return;
+  const size_t fit = stays >= kMaxConfigurations ? 0 : kMaxConfigurations - stays;
+  for (size_t i = fit; i < change.add.size(); ++i) {
+    std::erase_if(request_.wanted,
+                  [&](const auto& wanted) { return SameName(wanted.name, change.add[i].name); });
+  }
+  change.add.resize(fit);
+}
+
 NicChange InstanceWork::PlanChange(const std::vector<EntryInModel>& present,
                                    const WorkContext& context) {
   NicChange change{.nic_name = nic_name_, .add = {}, .remove = {}, .prefix = settings_.name_prefix};
@@ -102,6 +125,7 @@ NicChange InstanceWork::PlanChange(const std::vector<EntryInModel>& present,
       change.add.push_back({wanted.name, wanted.family, wanted.prefix_length});
     }
   }
+  LeaveOutWhatDoesNotFit(present, change);
   // A full subnet has room again once something is taken off: that is not held up by what waits.
   if (!context.full_subnet.empty() && !change.add.empty() && !change.remove.empty()) {
     change.add.clear();

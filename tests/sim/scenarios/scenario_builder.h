@@ -109,8 +109,10 @@ class Builder {
   Scenario scenario_;
 };
 
-// Those on Azure (azure.cc), with blocks (blocks.cc), with a budget (budget.cc), with several pools
-// (pools.cc), with a store that is behind (recoveries.cc), and with agents that lie (liars.cc).
+// Those with audits that repair (audits.cc), on Azure (azure.cc), with blocks (blocks.cc), with a
+// budget (budget.cc), with several pools (pools.cc), with a store that is behind (recoveries.cc),
+// and with agents that lie (liars.cc).
+void AddAudits(std::vector<Scenario>& all);
 void AddAzure(std::vector<Scenario>& all);
 void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);

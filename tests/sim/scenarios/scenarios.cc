@@ -545,6 +545,7 @@ std::vector<Scenario> AllScenarios() {
   AddOtherWriters(all);
   AddDoubles(all);
   AddPolicies(all);
+  AddAudits(all);
   AddAzure(all);
   AddBlocks(all);
   AddBudgets(all);

@@ -5,6 +5,7 @@
 
 #include "fmt/core.h"
 #include "ipam-server/ledger/decisions/expire.h"
+#include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/plan.h"
@@ -200,7 +201,7 @@ void FleetLoop::FinishListing(Batch& batch) {
 bool FleetLoop::MayAskCloud(const NodeRecord& record) const {
   const bool is_told_all = !settings_.fleet.cloud_chooses;
   if (is_told_all && (record.mode == NodeMode::kRetired || unheard_.contains(record.key) ||
-                      state_.fleet.used_unheld.contains(record.key))) {
+                      UsesUnheld(state_.fleet, record))) {
     return false;
   }
   return HasItsInstance(state_.fleet.ledger, record);

@@ -132,6 +132,14 @@ bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address) {
   return true;
 }
 
+bool UsesUnheld(const Fleet& fleet, const NodeRecord& record) {
+  const auto used = fleet.used_unheld.find(record.key);
+  return used != fleet.used_unheld.end() &&
+         std::any_of(used->second.begin(), used->second.end(), [&record](const auto& address) {
+           return record.Holding(address) == nullptr;
+         });
+}
+
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
   const auto has_any_of = [&range](const std::set<ip::Address>& addresses) {
     const auto first = addresses.lower_bound(range.base());

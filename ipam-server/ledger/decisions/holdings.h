@@ -45,6 +45,9 @@ void Free(Fleet& fleet, NodeRecord& record, const ip::Address& base, Effects& ef
 void NoteUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address);
 bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address);
 
+// Whether a pod of the node uses, by the word of its agent, what its record does not hold by now.
+bool UsesUnheld(const Fleet& fleet, const NodeRecord& record);
+
 // Returns whether the node's agent says that the range, or part of it, is the node's, which the
 // store does not know: it may be older than what the node was told, while a pod there uses it.
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);

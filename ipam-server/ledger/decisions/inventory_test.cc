@@ -353,6 +353,18 @@ TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
   CheckInvariants(fleet_.ledger);
 }
 
+// The server may have given it to the node since, which is no more than what it says.
+TEST_F(FleetLostPool, WhatTheNodeHasByNowHoldsNothingUp) {
+  Greet(kNode1, {});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.1.0.9"), 1)}}, kNow);
+  EXPECT_TRUE(UsesUnheld(fleet_, *fleet_.ledger.Find(kNode1)));
+  fleet_.ledger.Hold(*fleet_.ledger.Find(kNode1), One("10.1.0.9"), AddressState::kAttached, kNow);
+  EXPECT_FALSE(UsesUnheld(fleet_, *fleet_.ledger.Find(kNode1)));
+  OnReport(fleet_, kNode1, {.released = {{A("10.1.0.9"), 1}}}, kNow);
+  EXPECT_THAT(fleet_.used_unheld, IsEmpty()) << "the pod is gone";
+  EXPECT_FALSE(UsesUnheld(fleet_, *fleet_.ledger.Find(kNode1)));
+}
+
 TEST_F(FleetLostPool, WhatIsSaidToBeUsedIsForgottenWithTheNextHello) {
   Greet(kNode1, {"10.9.0.4"});
   EXPECT_TRUE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));

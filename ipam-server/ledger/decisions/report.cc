@@ -40,10 +40,10 @@ Effects OnReport(Fleet& fleet, const NodeKey& key, const node_api::AssignmentRep
   // A release counts too: a node with addresses in cooldown may need more than before.
   bool changed = !taken.empty();
   for (const node_api::Release& release : report.released) {
+    if (EndUnheld(fleet, key, release.address)) effects.attach.insert(key);
     Configuration* configuration = record.Holding(release.address);
     if (configuration == nullptr) {
       EndClaim(fleet, key, release.address);
-      if (EndUnheld(fleet, key, release.address)) effects.attach.insert(key);
       continue;
     }
     Slot& slot = configuration->At(release.address);

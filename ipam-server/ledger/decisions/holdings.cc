@@ -135,9 +135,8 @@ bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address) {
 bool UsesUnheld(const Fleet& fleet, const NodeRecord& record) {
   const auto used = fleet.used_unheld.find(record.key);
   return used != fleet.used_unheld.end() &&
-         std::any_of(used->second.begin(), used->second.end(), [&record](const auto& address) {
-           return record.Holding(address) == nullptr;
-         });
+         std::any_of(used->second.begin(), used->second.end(),
+                     [&record](const auto& address) { return record.Holding(address) == nullptr; });
 }
 
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {

@@ -353,6 +353,35 @@ TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
   CheckInvariants(fleet_.ledger);
 }
 
+// Whoever had it by the store is gone, or has given it back.
+TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceNoOtherHasIt) {
+  Greet(kNode1, {});
+  fleet_.ledger.Hold(*fleet_.ledger.Find(kNode1), One("10.1.0.9"), AddressState::kAttached, kNow);
+  EXPECT_EQ(Greet(kNode2, {"10.1.0.9"}).findings.at(0).kind, Finding::Kind::kHeldElsewhere);
+  EXPECT_THAT(Expire(fleet_, kNow).findings, IsEmpty());
+  Effects gone;
+  FreeGone(fleet_, *fleet_.ledger.Find(kNode1), gone, kNow);
+  fleet_.hold.active = true;
+  EXPECT_THAT(Expire(fleet_, kNow).findings, IsEmpty()) << "others may have it";
+  fleet_.hold.active = false;
+  fleet_.ledger.Find(kNode2)->mode = NodeMode::kRetired;
+  EXPECT_THAT(Expire(fleet_, kNow).findings, IsEmpty()) << "who knows whether it runs";
+  fleet_.ledger.Find(kNode2)->mode = NodeMode::kActive;
+  const Effects taken = Expire(fleet_, kNow);
+  ASSERT_EQ(taken.findings.size(), 0U) << "its pool does not serve the subnet of the node";
+
+  node_api::Hello hello = HelloOf(kNode2, "boot of " + kNode2.vm_id);
+  hello.node.subnets = {ip::Prefix::Parse("10.1.0.0/24").value()};
+  OnHello(fleet_, hello, kNow);
+  OnReport(fleet_, kNode2, {.in_use = {AssignmentOf(A("10.1.0.9"), 1)}}, kNow);
+  const Effects adopted = Expire(fleet_, kNow);
+  ASSERT_EQ(adopted.findings.size(), 1U);
+  EXPECT_EQ(adopted.findings[0].kind, Finding::Kind::kAdopted);
+  EXPECT_THAT(adopted.greet_anew, ElementsAre(Key(kNode2)));
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.1.0.9"))->key, kNode2);
+  CheckInvariants(fleet_.ledger);
+}
+
 // The server may have given it to the node since, which is no more than what it says.
 TEST_F(FleetLostPool, WhatTheNodeHasByNowHoldsNothingUp) {
   Greet(kNode1, {});

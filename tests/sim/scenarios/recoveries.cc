@@ -70,6 +70,20 @@ void AddScaledIn(std::vector<Scenario>& all) {
                     .Build());
 }
 
+void AddSpares(std::vector<Scenario>& all) {
+  // No pod has them when their node speaks, and one gets them before it can speak again.
+  Builder spares("spare-since-a-restore", "what a node has in store for pods is its own as well", 4);
+  spares.Servers(3).OnAll(10, Act::kStartPods, 4);
+  for (int round = 0; round < 4; ++round) {
+    const double second = 60 + 170 * round;
+    spares.At(second, Act::kBackup, 0, 1).At(second + 5, Act::kStartPods, 1, 9);
+    spares.At(second + 50, Act::kRestore).At(second + 55 + 3 * round, Act::kCutNode, 1, 0, 50);
+    for (double at = second + 56; at < second + 100; at += 4) spares.At(at, Act::kStartPods, 1, 1);
+    spares.At(second + 120, Act::kStopPods, 1, 20);
+  }
+  all.push_back(spares.Until(absl::Minutes(13)).Promises("restore", 4).Build());
+}
+
 void AddUnknownPool(std::vector<Scenario>& all) {
   // The store has neither the pool nor what pods have of it.
   Builder pool("pool-made-since-a-restore",
@@ -114,6 +128,7 @@ void AddUnstored(std::vector<Scenario>& all) {
 void AddRecoveries(std::vector<Scenario>& all) {
   AddUnseenRestores(all);
   AddScaledIn(all);
+  AddSpares(all);
   AddUnknownPool(all);
   // Their pods use what a server gave them that is gone with its store, until they boot.
   Builder unknown("unknown-since-a-restore", "seed 61534: what was free by an old store was not",

@@ -55,6 +55,13 @@ absl::StatusOr<bool> Checkpointer::Run() {
   return all_moved_;
 }
 
+void Checkpointer::AwaitIdle() {
+  const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) {
+    return stopped_ || rounds_ + failures_ >= started_;
+  };
+  writing_.Await(absl::Condition(&idle));
+}
+
 void Checkpointer::Loop() {
   const auto ready = [this]()
                          ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) { return stopped_ || wanted_; };

@@ -40,6 +40,10 @@ class Checkpointer {
   // that the next commit writes from its beginning. Errors: as AwaitRoom().
   absl::StatusOr<bool> Run() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
 
+  // Waits until no round is under way, letting go of `writing`. None begins before the caller lets
+  // go of it again.
+  void AwaitIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_);
+
   int64_t log_pages() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) { return log_pages_; }
   int64_t rounds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) { return rounds_; }
   int64_t failures() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(writing_) { return failures_; }

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ipam-server/store/sqlite_store.h"
@@ -155,6 +157,29 @@ TEST_F(SqliteFaultsTest, AFailedSyncLeavesItOpenAndTheNextCommitWorks) {
   EXPECT_TRUE(shown == 1 || shown == 2) << shown;
   batches.Resume(*store);
   const auto next = batches.Commit(*store, 1000);
+  EXPECT_TRUE(next.ok()) << next;
+}
+
+// The next commit empties the log, which another thread may be moving just then: a disk that stands
+// still for longer than SQLite waits is no reason to refuse it.
+TEST_F(SqliteFaultsTest, AfterAFailedSyncACommitWaitsForASlowMoveOfTheLog) {
+  const auto store = Open();
+  Batches batches;
+  absl::Notification moving;
+  absl::Notification failed;
+  disk().BeforeWriteTo(directory().File("ipam.db"), [&] {
+    moving.Notify();
+    failed.WaitForNotification();
+    absl::SleepFor(absl::Milliseconds(2500));
+  });
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(batches.Commit(*store, 12'000).ok());
+  moving.WaitForNotification();
+  disk().FailNextSyncs(1);
+  EXPECT_EQ(batches.Commit(*store, 1000).code(), absl::StatusCode::kUnavailable);
+  disk().FailNextSyncs(0);
+  batches.Resume(*store);
+  failed.Notify();
+  const absl::Status next = batches.Commit(*store, 1000);
   EXPECT_TRUE(next.ok()) << next;
 }
 

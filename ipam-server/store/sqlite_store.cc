@@ -271,6 +271,8 @@ absl::Status SqliteStore::WhyRefused(const CompareAndPut& put) {
 absl::Status SqliteStore::EmptyDoubtfulLog() {
   checkpointer_->AssertWriting();
   if (!log_doubtful_) return absl::OkStatus();
+  checkpointer_->AwaitIdle();  // On a slow disk a round takes longer than SQLite waits for it.
+  if (!log_doubtful_) return absl::OkStatus();
   errno = 0;
   const int result = sqlite3_wal_checkpoint_v2(writer_.get(), nullptr, SQLITE_CHECKPOINT_TRUNCATE,
                                                nullptr, nullptr);

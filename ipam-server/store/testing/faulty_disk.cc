@@ -73,7 +73,7 @@ struct FaultyDisk::Methods {
   }
   static int Write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 offset) {
     const OpenFile& opened = OpenFile::Of(file);
-    if (const int error = opened.disk->OnWrite(); error != 0) {
+    if (const int error = opened.disk->OnWrite(*opened.path); error != 0) {
       errno = error;
       return error == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;  // SQLite's own does the same.
     }
@@ -84,7 +84,7 @@ struct FaultyDisk::Methods {
   }
   static int Truncate(sqlite3_file* file, sqlite3_int64 size) {
     const OpenFile& opened = OpenFile::Of(file);
-    if (const int error = opened.disk->OnWrite(); error != 0) {
+    if (const int error = opened.disk->OnWrite(*opened.path); error != 0) {
       errno = error;
       return SQLITE_IOERR_TRUNCATE;
     }
@@ -208,8 +208,20 @@ void FaultyDisk::CountOperation() {
   calling_ = false;
 }
 
-int FaultyDisk::OnWrite() {
+void FaultyDisk::BeforeWriteTo(std::string path, std::function<void()> call) {
+  absl::MutexLock lock(&mutex_);
+  call_path_ = std::move(path);
+  path_call_ = std::move(call);
+}
+
+int FaultyDisk::OnWrite(const std::string& path) {
   CountOperation();
+  std::function<void()> call;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (path_call_ && path == call_path_) call = std::exchange(path_call_, nullptr);
+  }
+  if (call) call();
   absl::MutexLock lock(&mutex_);
   return write_error_;
 }

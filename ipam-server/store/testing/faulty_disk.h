@@ -39,6 +39,9 @@ class FaultyDisk {
   // 0 takes that back; a call that is under way has ended by then.
   void Before(int64_t operation, std::function<void()> call);
 
+  // Calls `call` just before the next write to the file `path`, on its thread.
+  void BeforeWriteTo(std::string path, std::function<void()> call);
+
   // Writes every file as it would be found after a power cut at this moment to `directory`: what
   // was synced, and of the rest a random choice, some of it torn.
   void WriteImage(const std::string& directory, std::mt19937& random) const;
@@ -60,7 +63,7 @@ class FaultyDisk {
   void Opened(const std::string& path);
   void Deleted(const std::string& path);
   // The errno to fail with, or 0.
-  int OnWrite();
+  int OnWrite(const std::string& path);
   int OnRead();
   void Changed(const std::string& path, Change change);
   // Returns false if the sync fails.
@@ -78,6 +81,8 @@ class FaultyDisk {
   int failing_syncs_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t until_call_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<void()> call_ ABSL_GUARDED_BY(mutex_);
+  std::string call_path_ ABSL_GUARDED_BY(mutex_);  // Of BeforeWriteTo().
+  std::function<void()> path_call_ ABSL_GUARDED_BY(mutex_);
   bool calling_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -72,7 +72,8 @@ void AddScaledIn(std::vector<Scenario>& all) {
 
 void AddSpares(std::vector<Scenario>& all) {
   // No pod has them when their node speaks, and one gets them before it can speak again.
-  Builder spares("spare-since-a-restore", "what a node has in store for pods is its own as well", 4);
+  Builder spares("spare-since-a-restore", "what a node has in store for pods is its own as well",
+                 4);
   spares.Servers(3).OnAll(10, Act::kStartPods, 4);
   for (int round = 0; round < 4; ++round) {
     const double second = 60 + 170 * round;

@@ -117,6 +117,18 @@ TEST_F(ChoosingCloudTest, NothingFollowsForAVmThatAListingDoesNotCover) {
   EXPECT_EQ(log_.Count("releases_frozen"), 0);
 }
 
+// A fleet that says hello to a new server would use up what the cloud grants.
+TEST_F(ChoosingCloudTest, AHelloAfterAStartCostsNoCall) {
+  Join();
+  loop_->Stop();
+  loop_->Run();
+  loop_ = NewLoop();
+  loop_->Begin();
+  Step();
+  Greet(2);
+  EXPECT_THAT(cloud_.waiting(), IsEmpty());
+}
+
 // github.com/cilium/cilium/issues/16206: nodes with nothing to do cost no calls.
 TEST_F(ChoosingCloudTest, ANodeThatHasItsTargetIsNotAskedForAgain) {
   Join();

@@ -59,7 +59,7 @@ void FleetLoop::PostChange(std::function<absl::StatusOr<Effects>(ServerState&, R
 void FleetLoop::Begin() {
   if (state_.recovery.open()) {
     BeginCloud();
-    FindUnheard();
+    if (!settings_.fleet.cloud_chooses) FindUnheard();
     attach_waiting_.merge(NodesToAsk(state_.fleet));
   }
   TellObjects();

@@ -141,7 +141,12 @@ void AuditJob::Count(const AuditReport& report) const {
       ++left[std::string(NameOf(report.differences[i].kind))];
     }
   }
-  edges_.metrics->CountAudit(left, report.at);
+  // What the cloud would show has not gone because it does not answer.
+  if (report.cloud.ok()) {
+    edges_.metrics->CountAudit(left, report.at);
+  } else {
+    edges_.metrics->CountAuditFailed();
+  }
   edges_.metrics->CountAuditRepairs(repairs);
 }
 

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -10,6 +11,7 @@
 #include "ipam-server/cloud/testing/fake_cloud.h"
 #include "ipam-server/ledger/testing/hello_for_test.h"
 #include "ipam-server/store/testing/memory_store.h"
+#include "ipam-server/telemetry/server_metrics.h"
 #include "tests/support/recording_log.h"
 
 namespace spoke::ipam {
@@ -40,7 +42,7 @@ class AuditJobTest : public testing::Test {
         FleetLoop::Edges{store_, agent_, cloud_, mailbox_, clock_, log_});
     audit_ =
         std::make_unique<AuditJob>(AuditJob::Settings{.policy = {.grace = absl::ZeroDuration()}},
-                                   AuditJob::Edges{*loop_, cloud_, clock_, log_});
+                                   AuditJob::Edges{*loop_, cloud_, clock_, log_, &server_metrics_});
     loop_->PostHello(kSession, {.node = IdentityOf(kNode)});
     for (int i = 0; i < 3; ++i) loop_->RunOnce(absl::ZeroDuration());
     clock_.Advance(absl::Minutes(1));
@@ -89,6 +91,8 @@ class AuditJobTest : public testing::Test {
   FakeCloud cloud_{AnswersTo(mailbox_)};
   os::SimClock clock_;
   testing_support::RecordingLog log_;
+  telemetry::Metrics metrics_{ServerMetricSpecs()};
+  ServerMetrics server_metrics_{metrics_, "1.2.3"};
   std::unique_ptr<FleetLoop> loop_;
   std::unique_ptr<AuditJob> audit_;
   std::thread thread_;
@@ -111,6 +115,10 @@ TEST_F(AuditJobTest, ComparesTheOtherTwoWhereTheCloudCannotBeListed) {
   const AuditReport report = RunWith({}, {});
   EXPECT_EQ(report.differences.size(), 1U);
   EXPECT_FALSE(report.cloud.ok()) << "who reads the report has to know";
+  const std::string metrics = metrics_.Render();
+  EXPECT_NE(metrics.find("spoke_ipam_audits_total{result=\"failed\"} 1\n"), std::string::npos);
+  EXPECT_NE(metrics.find("spoke_ipam_last_audit_timestamp_seconds 0\n"), std::string::npos)
+      << "an alert does not end because the cloud does not answer";
   EXPECT_EQ(log_.Count("cloud_list_failed"), 1);
 }
 

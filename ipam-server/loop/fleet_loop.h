@@ -342,8 +342,9 @@ class FleetLoop {
   std::set<NodeKey> plan_waiting_;                      // Nodes to plan for, some in each turn.
   std::set<NodeKey> attach_waiting_;                    // Nodes to ask the cloud for, likewise.
   base::RateBook requests_{kCloudRequests, RecordWriter::kMostNodes};
-  // Those that had not spoken when the store was taken for the newest there is, also at a start,
-  // until they do: their pods may use what the store cannot name.
+  // Those that had not spoken when the store was taken for the newest there is, until they do;
+  // where a cloud is told all of a NIC also at a start: their pods may use what the store cannot
+  // name.
   std::set<NodeKey> unheard_;
   int listings_failed_ = 0;          // In a row.
   std::set<NodeKey> retry_waiting_;  // The ones whose earlier refusals do not count.

@@ -5,7 +5,7 @@
 
 #include "ipam-server/ledger/decisions/conflict.h"
 #include "ipam-server/ledger/decisions/demand.h"
-#include "ipam-server/ledger/decisions/inventory.h"
+#include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/maintenance.h"
 #include "ipam-server/ledger/decisions/nic.h"
 #include "ipam-server/ledger/decisions/quarantine.h"
@@ -38,7 +38,7 @@ Effects Expire(Fleet& fleet, absl::Time now) {
   EndDoubled(fleet, now);
   ExpireMaintenance(fleet, effects, now);
   SettleSome(fleet, effects, now);
-  TakeOverUsed(fleet, effects, now);
+  AdoptUsed(fleet, effects, now);
   for (const Reservation& ended : fleet.reservations.Expire(now)) {
     effects.reservations.insert(ended.name);
   }

@@ -13,6 +13,18 @@
 namespace spoke::ipam {
 namespace {
 
+// A pod has had the address since then, and nobody else has it. It counts as attaching until the
+// cloud confirms; the pod is not disturbed.
+void AdoptFree(Fleet& fleet, NodeRecord& record, const PoolEntry& entry, const ip::Address& address,
+               absl::Time since, Effects& effects) {
+  Configuration& configuration =
+      HoldClaimed(fleet, record, *entry.pool.UnitOf(address), AddressState::kAttaching, since);
+  BeginAttaching(fleet, record, configuration, effects);
+  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, since));
+  effects.findings.push_back(
+      {Finding::Kind::kAdopted, record.key, address, "was free here; the pod keeps it"});
+}
+
 bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignment,
            Effects& effects) {
   const ip::Address& address = assignment.address;
@@ -34,13 +46,7 @@ bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignm
     report(Finding::Kind::kRefused, std::move(why));
     return false;
   }
-  const ip::Prefix unit = *entry->pool.UnitOf(address);
-  // It counts as attaching until the cloud confirms; the pod is not disturbed.
-  Configuration& configuration =
-      HoldClaimed(fleet, record, unit, AddressState::kAttaching, assignment.since);
-  BeginAttaching(fleet, record, configuration, effects);
-  effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, assignment.since));
-  report(Finding::Kind::kAdopted, "was free here; the pod keeps it");
+  AdoptFree(fleet, record, *entry, address, assignment.since, effects);
   return true;
 }
 
@@ -137,6 +143,26 @@ bool UsesUnheld(const Fleet& fleet, const NodeRecord& record) {
   return used != fleet.used_unheld.end() &&
          std::any_of(used->second.begin(), used->second.end(),
                      [&record](const auto& address) { return record.Holding(address) == nullptr; });
+}
+
+void AdoptUsed(Fleet& fleet, Effects& effects, absl::Time now) {
+  if (fleet.hold.active) return;  // Others may have yet to say that they have it.
+  for (auto& [key, used] : fleet.used_unheld) {
+    NodeRecord* const record = fleet.ledger.Find(key);
+    if (record == nullptr || record->mode == NodeMode::kRetired) continue;
+    for (auto it = used.begin(); it != used.end();) {
+      const PoolEntry* const entry = fleet.ledger.pools().Offering(*it);
+      if (entry == nullptr || HolderOf(fleet.ledger, *it) != nullptr ||
+          !WhyNotAdopted(fleet, *record, *entry).empty()) {
+        ++it;
+        continue;
+      }
+      AdoptFree(fleet, *record, *entry, *it, now, effects);
+      effects.greet_anew.emplace(key, "what pods use can be recorded by now: say it anew");
+      it = used.erase(it);
+    }
+  }
+  std::erase_if(fleet.used_unheld, [](const auto& entry) { return entry.second.empty(); });
 }
 
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {

@@ -48,6 +48,11 @@ bool EndUnheld(Fleet& fleet, const NodeKey& node, const ip::Address& address);
 // Whether a pod of the node uses, by the word of its agent, what its record does not hold by now.
 bool UsesUnheld(const Fleet& fleet, const NodeRecord& record);
 
+// Adopts what pods use by the word of their agents and no record could hold, as far as it is of a
+// pool and no other node has it by now. Their agents say anew whose it is. Not while a recovery is
+// under way.
+void AdoptUsed(Fleet& fleet, Effects& effects, absl::Time now);
+
 // Returns whether the node's agent says that the range, or part of it, is the node's, which the
 // store does not know: it may be older than what the node was told, while a pod there uses it.
 bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);

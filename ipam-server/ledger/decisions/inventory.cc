@@ -155,21 +155,6 @@ Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now) {
   return effects;
 }
 
-void TakeOverUsed(Fleet& fleet, Effects& effects, absl::Time now) {
-  if (fleet.hold.active) return;  // Others may have yet to say that they have it.
-  for (const auto& [key, used] : fleet.used_unheld) {
-    NodeRecord* const record = fleet.ledger.Find(key);
-    if (record == nullptr || record->mode == NodeMode::kRetired) continue;
-    for (const ip::Address& address : used) {
-      const PoolEntry* const entry = fleet.ledger.pools().Offering(address);
-      if (entry == nullptr || HolderOf(fleet.ledger, address) != nullptr) continue;
-      if (!WhyNotAdopted(fleet, *record, *entry).empty()) continue;
-      TakeOver(fleet, *record, *entry->pool.UnitOf(address), effects, now);
-      effects.greet_anew.emplace(key, "what pods use can be recorded by now: say it anew");
-    }
-  }
-}
-
 void Doubt(Fleet& fleet, const std::set<NodeKey>& nodes, Effects& effects, absl::Time now) {
   for (const NodeKey& key : nodes) {
     NodeRecord* const record = fleet.ledger.Find(key);

@@ -23,9 +23,6 @@ Effects OnInventory(Fleet& fleet, const NodeKey& key, const node_api::Inventory&
                     absl::Time now);
 // Decides what is left open, in favour of the nodes in `spoken`. What a silent node has, stays.
 Effects EndHold(Fleet& fleet, const std::set<NodeKey>& spoken, absl::Time now);
-// Takes over what pods use by the word of their agents and no record could hold, as far as it is of
-// a pool and no other node has it by now. Not while a recovery is under way.
-void TakeOverUsed(Fleet& fleet, Effects& effects, absl::Time now);
 // Of `nodes` nobody has said what they have: what that is by the store may have left their NICs
 // since, and pods that nobody told of may just have used it. Their agents are told of what no pod
 // uses once it is found there, or put there again, and that it rests.

@@ -348,9 +348,24 @@ TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
   EXPECT_THAT(changed->greet_anew, ElementsAre(Key(kNode1))) << "it says whose it is";
   EXPECT_TRUE(changed->changed.contains(kNode1)) << "that is stored";
   EXPECT_THAT(Greet(kNode1, {"10.9.0.4"}).findings, IsEmpty());
-  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(kNode1)).in_use, 1U);
   EXPECT_THAT(fleet_.used_unheld, IsEmpty());
-  CheckInvariants(fleet_.ledger);
+  Show(kNode1, {"10.9.0.4"});
+  EXPECT_EQ(CountAddresses(*fleet_.ledger.Find(kNode1)).in_use, 1U);
+}
+
+// An agent says what it likes; the NIC tells.
+TEST_F(FleetLostPool, WhatItsNicHasNotIsNotKeptForIt) {
+  Greet(kNode1, {});
+  Show(kNode1, {});
+  OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(A("10.9.0.4"), 1)}}, kNow);
+  ASSERT_TRUE(
+      SetPools(fleet_, {Pool("default", "10.1.0.0/24"), Pool("lost", "10.9.0.0/24")}, kNow).ok());
+  ASSERT_NE(HolderOf(fleet_.ledger, A("10.9.0.4")), nullptr);
+  OnNic(fleet_, kNode1, {}, kNow);
+  const absl::Time later = kNow + fleet_.policy.lost_after;
+  OnNic(fleet_, kNode1, {}, later);
+  EXPECT_EQ(HolderOf(fleet_.ledger, A("10.9.0.4")), nullptr) << "two looks do not find it";
+  EXPECT_TRUE(Expire(fleet_, later).findings.empty()) << "nor is it taken again";
 }
 
 // Whoever had it by the store is gone, or has given it back.

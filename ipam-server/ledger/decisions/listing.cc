@@ -36,18 +36,24 @@ std::set<NodeKey> NoteMissing(Fleet& fleet, const std::set<NodeKey>& present,
   return twice;
 }
 
-bool HoldsAny(const NodeRecord& record) {
-  return !record.configurations.empty() || !record.wanted.empty();
-}
-
 // What a listing says of the nodes that hold something.
 struct Loss {
   uint64_t known = 0;
-  uint64_t lost = 0;        // Not in the listing, and nobody has their name.
-  uint64_t would_free = 0;  // The addresses of those that were not in the one before either.
+  uint64_t lost = 0;  // Not in the listing, and nobody has their name.
 };
 
-bool MayFreeGone(Fleet& fleet, const Loss& loss, Effects& effects, absl::Time now) {
+Loss LossOf(const Fleet& fleet, const std::set<NodeKey>& present) {
+  Loss loss;
+  for (const auto& [key, record] : fleet.ledger.nodes()) {
+    if (!HasAddresses(record)) continue;
+    ++loss.known;
+    loss.lost += present.contains(key) || IsSucceeded(fleet, record) ? 0 : 1;
+  }
+  return loss;
+}
+
+bool MayFreeGone(Fleet& fleet, const Loss& loss, uint64_t would_free, Effects& effects,
+                 absl::Time now) {
   const bool was_frozen = fleet.breaker.frozen();
   const auto shrank = fleet.breaker.SourceShrank("the cloud's list of VMs", loss.known,
                                                  loss.known - loss.lost, now);
@@ -55,7 +61,7 @@ bool MayFreeGone(Fleet& fleet, const Loss& loss, Effects& effects, absl::Time no
     effects.breaker = true;
     effects.findings.push_back({Finding::Kind::kFrozen, NodeKey(), ip::Address(), shrank.reason});
   }
-  return shrank.allowed && MayFree(fleet, loss.would_free, NodeKey(), effects, now);
+  return shrank.allowed && MayFree(fleet, would_free, NodeKey(), effects, now);
 }
 
 }  // namespace
@@ -67,24 +73,22 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
   std::vector<NodeKey> gone;
   std::vector<NodeKey> succeeded;
   std::vector<NodeKey> empty;
-  Loss loss;
-  for (const auto& [key, record] : fleet.ledger.nodes()) {
-    const bool holds = HoldsAny(record);
-    loss.known += holds ? 1 : 0;
-    if (present.contains(key)) continue;
-    const bool has_successor = IsSucceeded(fleet, record);
-    loss.lost += holds && !has_successor ? 1 : 0;
-    if (!missing_twice.contains(key)) continue;
-    if (!holds) {
+  uint64_t would_free = 0;
+  for (const NodeKey& key : missing_twice) {
+    const NodeRecord& record = *fleet.ledger.Find(key);
+    if (!HasAddresses(record)) {
       const auto waiting = fleet.forgettable.find(key);
       if (waiting == fleet.forgettable.end() || waiting->second > now) empty.push_back(key);
-      continue;
+    } else if (IsSucceeded(fleet, record)) {
+      succeeded.push_back(key);
+    } else {
+      gone.push_back(key);
+      would_free += AddressesHeld(record);
     }
-    (has_successor ? succeeded : gone).push_back(key);
-    loss.would_free += has_successor ? 0 : AddressesHeld(record);
   }
+  const Loss loss = LossOf(fleet, present);
   for (const NodeKey& key : succeeded) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
-  if (!gone.empty() && !MayFreeGone(fleet, loss, effects, now)) return effects;
+  if (!gone.empty() && !MayFreeGone(fleet, loss, would_free, effects, now)) return effects;
   for (const NodeKey& key : gone) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
   if (fleet.breaker.frozen()) return effects;
   for (const NodeKey& key : empty) FreeGone(fleet, *fleet.ledger.Find(key), effects, now);
@@ -94,12 +98,7 @@ Effects OnListing(Fleet& fleet, const std::set<NodeKey>& present,
 std::vector<NodeKey> GoneMeanwhile(Fleet& fleet, const std::set<NodeKey>& present,
                                    const std::set<NodeKey>& connected) {
   const std::set<NodeKey> missing_twice = NoteMissing(fleet, present, connected);
-  Loss loss;
-  for (const auto& [key, record] : fleet.ledger.nodes()) {
-    if (!HoldsAny(record)) continue;
-    ++loss.known;
-    loss.lost += present.contains(key) || IsSucceeded(fleet, record) ? 0 : 1;
-  }
+  const Loss loss = LossOf(fleet, present);
   const bool is_believed =
       !fleet.breaker.frozen() && loss.lost <= fleet.breaker.MayLack(loss.known);
   std::vector<NodeKey> gone;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "fmt/core.h"
+#include "ipam-server/ledger/decisions/holdings.h"
 #include "ipam-server/ledger/decisions/inventory.h"
 #include "ipam-server/ledger/decisions/listing.h"
 #include "ipam-server/ledger/decisions/plan.h"
@@ -171,7 +172,7 @@ absl::StatusOr<Effects> SetPools(Fleet& fleet, const std::vector<PoolSpec>& spec
   Effects effects;
   if (same) return effects;
   RETURN_IF_ERROR(fleet.ledger.SetPools(specs));
-  TakeOverUsed(fleet, effects, now);
+  AdoptUsed(fleet, effects, now);
   for (const auto& [key, record] : fleet.ledger.nodes()) effects.desired.insert(key);
   // Whoever has all that was promised to it draws from no pool, until more is.
   std::vector<std::string> owed;

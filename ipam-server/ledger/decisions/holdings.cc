@@ -13,12 +13,12 @@
 namespace spoke::ipam {
 namespace {
 
-// A pod has had the address since then, and nobody else has it. It counts as attaching until the
-// cloud confirms; the pod is not disturbed.
-void AdoptFree(Fleet& fleet, NodeRecord& record, const PoolEntry& entry, const ip::Address& address,
-               absl::Time since, Effects& effects) {
-  Configuration& configuration =
-      HoldClaimed(fleet, record, *entry.pool.UnitOf(address), AddressState::kAttaching, since);
+// A pod has had the address of a pool since then, and nobody else has it. It counts as attaching
+// until the cloud confirms; the pod is not disturbed.
+void AdoptFree(Fleet& fleet, NodeRecord& record, const ip::Address& address, absl::Time since,
+               Effects& effects) {
+  const ip::Prefix unit = *fleet.ledger.pools().Offering(address)->pool.UnitOf(address);
+  Configuration& configuration = HoldClaimed(fleet, record, unit, AddressState::kAttaching, since);
   BeginAttaching(fleet, record, configuration, effects);
   effects.history.push_back(EntryOf(HistoryEvent::kAdopted, record.key, address, since));
   effects.findings.push_back(
@@ -46,7 +46,7 @@ bool Adopt(Fleet& fleet, NodeRecord& record, const node_api::Assignment& assignm
     report(Finding::Kind::kRefused, std::move(why));
     return false;
   }
-  AdoptFree(fleet, record, *entry, address, assignment.since, effects);
+  AdoptFree(fleet, record, address, assignment.since, effects);
   return true;
 }
 
@@ -157,7 +157,7 @@ void AdoptUsed(Fleet& fleet, Effects& effects, absl::Time now) {
         ++it;
         continue;
       }
-      AdoptFree(fleet, *record, *entry, *it, now, effects);
+      AdoptFree(fleet, *record, *it, now, effects);
       effects.greet_anew.emplace(key, "what pods use can be recorded by now: say it anew");
       it = used.erase(it);
     }

@@ -19,6 +19,7 @@
 #include "ipam-server/ledger/decisions/reservations.h"
 #include "ipam-server/ledger/decisions/testing/fleet_for_test.h"
 #include "ipam-server/ledger/promises.h"
+#include "ipam-server/ledger/targets.h"
 
 namespace spoke::ipam {
 namespace {
@@ -59,6 +60,32 @@ TEST(FleetLimits, NothingIsAdoptedFromAPoolThatDoesNotServeTheNode) {
   EXPECT_EQ(CountOf(effects, Finding::Kind::kRefused), 2U);
   EXPECT_EQ(HolderOf(fleet.ledger, A("10.2.0.8")), nullptr);
   EXPECT_THAT(effects.findings.front().detail, HasSubstr("pool gpu does not serve this node"));
+}
+
+TEST(FleetLimits, AnAgentWithEverNewVmIdsLeavesAFewRecordsAtMost) {
+  Fleet fleet({Pool("default", "10.1.0.0/24")}, Choosing());
+  for (int i = 0; i < 20; ++i) {
+    const absl::Time now = kNow + absl::Seconds(i);
+    const std::string vm = fmt::format("vm-{}", i);
+    OnHello(fleet, HelloOf({kNode1.name, vm}, "boot of " + vm), now);
+    Expire(fleet, now);
+  }
+  EXPECT_EQ(fleet.ledger.nodes().size(), 1 + fleet.policy.machines_per_name);
+  EXPECT_NE(fleet.ledger.Find({kNode1.name, "vm-18"}), nullptr) << "the latest stay";
+}
+
+TEST(FleetLimits, TheCloudIsAskedForNoMoreThanThePoolHas) {
+  Fleet fleet({Pool("small", "10.1.0.0/29")}, Choosing());
+  for (const NodeKey& key : {kNode1, kNode2}) {
+    node_api::Hello hello = HelloOf(key);
+    hello.node.subnets = {Block("10.1.0.0/24")};
+    OnHello(fleet, hello, kNow);
+    OnNic(fleet, key, {}, kNow);
+  }
+  EXPECT_EQ(fleet.ledger.Find(kNode1)->wanted.size(), 3U);
+  EXPECT_THAT(fleet.ledger.Find(kNode2)->wanted, IsEmpty());
+  EXPECT_NE(ShortageOf(fleet, *fleet.ledger.Find(kNode2)), "");
+  CheckInvariants(fleet.ledger);
 }
 
 TEST(FleetLimits, WhatIsClaimedAndTwiceNotOnTheNicIsFreeAgain) {

@@ -18,8 +18,8 @@ namespace spoke::ipam {
 namespace {
 
 constexpr size_t kSettledAtOnce = 128;  // Nodes.
-constexpr std::string_view kMayHaveHadPods =
-    "may have had a pod until a moment ago, by a store that is gone";
+constexpr std::string_view kNotAskedFor =
+    "was not asked for by this store, and is used once it has been seen for a cooldown";
 constexpr std::string_view kLookedAtAgain =
     "was of no use when it was seen, and is looked at again";
 
@@ -158,7 +158,7 @@ void KeepUnusable(Fleet& fleet, NodeRecord& record, const std::string& name,
   const ip::Address& base = unusable.given->base();
   const PoolEntry* entry = fleet.ledger.pools().Covering(base);
   const bool cools =
-      unusable.problem == kMayHaveHadPods ||
+      unusable.problem == kNotAskedFor ||
       (entry != nullptr && entry->pool.StateOf(base) == AddressPool::State::kCooldown);
   if (cools) return;  // It is only a matter of time.
   effects.findings.push_back({Finding::Kind::kUnusable, record.key, base,
@@ -200,11 +200,15 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const Seen& seen, Effects& effe
     problem = given_back ? std::string(kGivenBack) : WhyUnusable(fleet, record, entry.range, now);
   }
   // What this store did not ask for one that is gone may have, and pods may have had it until the
-  // machine booted a moment ago.
+  // machine booted a moment ago. On a NIC that is known, others have put it, and a call that takes
+  // it off again may be under way.
+  const bool may_have_had_pods = fleet.was_behind;
+  const bool may_be_leaving = record.nic_read;
   const bool asked_for = wanted != record.wanted.end() && !wanted->second.pool.empty();
   const absl::Time asked = wanted == record.wanted.end() ? now : wanted->second.since;
-  if (problem.empty() && !asked_for && fleet.was_behind && now < asked + fleet.policy.cooldown) {
-    problem = kMayHaveHadPods;
+  if (problem.empty() && !asked_for && (may_have_had_pods || may_be_leaving) &&
+      now < asked + fleet.policy.cooldown) {
+    problem = kNotAskedFor;
   }
   if (!problem.empty()) {
     KeepUnusable(fleet, record, entry.name,
@@ -233,10 +237,6 @@ void TakeGiven(Fleet& fleet, NodeRecord& record, const Seen& seen, Effects& effe
 // what a server knew that was restored from an older backup since.
 void TakeUnknown(Fleet& fleet, NodeRecord& record, const std::vector<IpConfiguration>& on_nic,
                  Effects& effects, absl::Time now) {
-  if (!record.nic_read) {
-    record.nic_read = true;
-    effects.changed.insert(record.key);
-  }
   std::set<std::string> names;
   for (const IpConfiguration& entry : on_nic) {
     names.insert(entry.name);
@@ -244,6 +244,10 @@ void TakeUnknown(Fleet& fleet, NodeRecord& record, const std::vector<IpConfigura
     if (known == record.configurations.end() || known->second.range != entry.range) {
       TakeGiven(fleet, record, {entry}, effects, now);
     }
+  }
+  if (!record.nic_read) {
+    record.nic_read = true;
+    effects.changed.insert(record.key);
   }
   // What was given and is gone again is to be given anew, if it was wanted at all.
   std::vector<std::string> gone;

@@ -66,6 +66,29 @@ void AddAzureWriters(std::vector<Scenario>& all) {
                     .Build());
 }
 
+// What others put on a NIC is seen in an old picture of it, after it has been taken off again.
+void AddAzureOldPictures(std::vector<Scenario>& all) {
+  all.push_back(Builder("put-there-by-others-and-gone", "an old picture of a NIC", 3)
+                    .Azure()
+                    .Seed(941163)
+                    .At(10.203, Act::kStartPods, 0, 1)
+                    .At(16.275, Act::kReplace, 2)
+                    .At(21.428, Act::kStartPods, 1, 1)
+                    .At(45.958, Act::kStartPods, 2, 5)
+                    .At(78.229, Act::kWriteBack, 0, 0, 116.103)
+                    .At(105.518, Act::kKillServer, 0, 52)
+                    .At(116.511, Act::kStopPods, 1, 1)
+                    .At(159.959, Act::kWriteBack, 1, 0, 135.683)
+                    .At(163.583, Act::kStartPods, 0, 3)
+                    .At(185.388, Act::kStopPods, 2, 2)
+                    .At(294.746, Act::kDrain, 1)
+                    .At(344.393, Act::kReimage, 1)
+                    .At(370.382, Act::kStartPods, 1, 1)
+                    .Until(absl::Minutes(8))
+                    .Promises("taken off by others", 4)
+                    .Build());
+}
+
 // Servers that die, are deposed or stand still while Azure carries out what they sent.
 void AddAzureLeaders(std::vector<Scenario>& all) {
   all.push_back(Builder("azure-while-leaders-die", "issue 12: a write the old leader left", 6)
@@ -127,6 +150,7 @@ void AddAzureAnswers(std::vector<Scenario>& all) {
 
 void AddAzure(std::vector<Scenario>& all) {
   AddAzureWriters(all);
+  AddAzureOldPictures(all);
   AddAzureLeaders(all);
   AddAzureAnswers(all);
 }

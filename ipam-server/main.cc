@@ -23,6 +23,7 @@
 #include "lib/os/environment.h"
 #include "lib/os/file.h"
 #include "lib/os/signals.h"
+#include "lib/tls/lean_connections.h"
 
 namespace spoke::ipam {
 namespace {
@@ -81,6 +82,7 @@ absl::Status ServeFromEtcd(ServerConfig config, const os::SignalWaiter& signals,
 }
 
 absl::Status Serve(const ServerConfig& config, telemetry::Log& log) {
+  RETURN_IF_ERROR(tls::MakeConnectionsLean());
   const os::SignalWaiter signals({SIGINT, SIGTERM});
   if (config.etcd) return ServeFromEtcd(config, signals, log);
   ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, OpenSqliteStore(config.sqlite));

@@ -64,6 +64,10 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // The longest message of operators: spokectl sends no more than 3 MiB of files.
 constexpr int kMaxAdminMessageBytes = 4 << 20;
 
+// The longest piece that is encrypted at once, for which each connection has a buffer: gRPC's own
+// 16 KiB are for few that carry much.
+constexpr int kMaxRecordBytes = 2048;
+
 // How often it is looked at whether this server still leads.
 constexpr int kMarginPeriodMs = 100;
 // After how many of these looks it is looked for certificates that have ended.
@@ -85,6 +89,7 @@ absl::StatusOr<std::unique_ptr<rpc::BoundedServer>> StartServer(
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder.AddChannelArgument(GRPC_ARG_TSI_MAX_FRAME_SIZE, kMaxRecordBytes);
   return rpc::BoundedServer::Start(builder, std::move(listener), log);
 }
 

@@ -10,7 +10,7 @@
 
 #include "lib/base/status.h"
 #include "lib/os/file.h"
-#include "lib/tls/certificate.h"
+#include "lib/tls/certificate_holder.h"
 
 namespace spoke::rpc {
 namespace {
@@ -107,11 +107,12 @@ PeerCertificate PeerCertificateOf(const grpc::AuthContext& context) {
   std::vector<std::string> pem;
   take(GRPC_X509_PEM_CERT_PROPERTY_NAME, pem);
   if (pem.empty()) return out;
-  if (auto facts = tls::ReadCertificate(pem.front()); facts.ok()) {
-    out.serial = std::move(facts->serial);
-    out.organizations = std::move(facts->organizations);
-    out.not_after = facts->not_after;
-  }
+  auto holder = tls::ReadCertificateHolder(pem.front());
+  // Who it is cannot be told from a part: it may be revoked, or an operator's.
+  if (!holder.ok()) return {};
+  out.serial = std::move(holder->serial);
+  out.organizations = std::move(holder->organizations);
+  out.not_after = holder->not_after;
   return out;
 }
 

@@ -49,7 +49,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> RenewedServerCredential
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> AnonymousCredentials(
     const std::string& ca);
 
-// The names that the peer's verified certificate has. Empty when the peer showed none.
+// The names that the peer's verified certificate has. Empty when the peer showed none, or one that
+// cannot be read.
 struct PeerCertificate {
   // The DNS names of the subject's alternative names, then the common name.
   std::vector<std::string> names;

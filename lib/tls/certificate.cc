@@ -2,9 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
-#include <time.h>
 
-#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 #include "lib/base/status.h"
 #include "lib/tls/openssl_objects.h"
@@ -12,44 +10,11 @@
 namespace spoke::tls {
 namespace {
 
-std::string_view TextOf(const ASN1_STRING* text) {
-  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
-          static_cast<size_t>(ASN1_STRING_length(text))};
-}
-
-absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time) {
-  tm parts{};
-  if (ASN1_TIME_to_tm(time, &parts) != 1) {
-    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's dates");
-  }
-  return absl::FromTM(parts, absl::UTCTimeZone());
-}
-
 void TakeCommonName(const X509* certificate, CertificateFacts& out) {
   const X509_NAME* name = X509_get_subject_name(certificate);
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at < 0) return;
   out.common_name = TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at)));
-}
-
-absl::StatusOr<std::string> SerialOf(const X509* certificate) {
-  const BigNumber number(ASN1_INTEGER_to_BN(X509_get0_serialNumber(certificate), nullptr));
-  char* text = number == nullptr ? nullptr : BN_bn2hex(number.get());
-  if (text == nullptr) {
-    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's serial number");
-  }
-  std::string serial = absl::AsciiStrToLower(text);
-  OPENSSL_free(text);
-  return serial;
-}
-
-void TakeOrganizations(const X509* certificate, CertificateFacts& out) {
-  const X509_NAME* name = X509_get_subject_name(certificate);
-  for (int at = -1;;) {
-    at = X509_NAME_get_index_by_NID(name, NID_organizationName, at);
-    if (at < 0) return;
-    out.organizations.emplace_back(TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at))));
-  }
 }
 
 void TakeNames(const X509* certificate, CertificateFacts& out) {
@@ -104,9 +69,9 @@ absl::StatusOr<CertificateFacts> ReadCertificate(std::string_view pem) {
   CertificateFacts out;
   ASSIGN_OR_RETURN(out.not_before, TimeOf(X509_get0_notBefore(certificate.get())));
   ASSIGN_OR_RETURN(out.not_after, TimeOf(X509_get0_notAfter(certificate.get())));
-  ASSIGN_OR_RETURN(out.serial, SerialOf(certificate.get()));
+  ASSIGN_OR_RETURN(out.serial, SerialOf(X509_get0_serialNumber(certificate.get())));
   TakeCommonName(certificate.get(), out);
-  TakeOrganizations(certificate.get(), out);
+  out.organizations = OrganizationsOf(X509_get_subject_name(certificate.get()));
   TakeNames(certificate.get(), out);
   out.is_authority = X509_check_ca(certificate.get()) == 1;
   const uint32_t usage = X509_get_extended_key_usage(certificate.get());

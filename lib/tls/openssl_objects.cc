@@ -2,9 +2,11 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <time.h>
 
 #include <array>
 
+#include "absl/strings/ascii.h"
 #include "fmt/core.h"
 
 namespace spoke::tls {
@@ -55,6 +57,55 @@ absl::StatusOr<Certificate> ParseCertificate(std::string_view pem) {
   if (certificate == nullptr) return OpensslError(absl::StatusCode::kInvalidArgument, kWhat);
   ERR_clear_error();
   return certificate;
+}
+
+absl::StatusOr<std::string> CertificateDer(std::string_view pem) {
+  constexpr std::string_view kWhat = "not a certificate in PEM";
+  auto bio = OpenText(pem, kWhat);
+  if (!bio.ok()) return bio.status();
+  unsigned char* data = nullptr;
+  long size = 0;  // NOLINT(google-runtime-int): OpenSSL's.
+  if (PEM_bytes_read_bio(&data, &size, nullptr, PEM_STRING_X509, bio->get(), &NoPassword,
+                         nullptr) != 1) {
+    return OpensslError(absl::StatusCode::kInvalidArgument, kWhat);
+  }
+  std::string der(reinterpret_cast<const char*>(data), static_cast<size_t>(size));
+  OPENSSL_free(data);
+  ERR_clear_error();
+  return der;
+}
+
+std::string_view TextOf(const ASN1_STRING* text) {
+  return {reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)),
+          static_cast<size_t>(ASN1_STRING_length(text))};
+}
+
+absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time) {
+  tm parts{};
+  if (ASN1_TIME_to_tm(time, &parts) != 1) {
+    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's dates");
+  }
+  return absl::FromTM(parts, absl::UTCTimeZone());
+}
+
+absl::StatusOr<std::string> SerialOf(const ASN1_INTEGER* serial) {
+  const BigNumber number(ASN1_INTEGER_to_BN(serial, nullptr));
+  char* text = number == nullptr ? nullptr : BN_bn2hex(number.get());
+  if (text == nullptr) {
+    return OpensslError(absl::StatusCode::kInvalidArgument, "a certificate's serial number");
+  }
+  std::string out = absl::AsciiStrToLower(text);
+  OPENSSL_free(text);
+  return out;
+}
+
+std::vector<std::string> OrganizationsOf(const X509_NAME* subject) {
+  std::vector<std::string> out;
+  for (int at = -1;;) {
+    at = X509_NAME_get_index_by_NID(subject, NID_organizationName, at);
+    if (at < 0) return out;
+    out.emplace_back(TextOf(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at))));
+  }
 }
 
 bool IsP256(const EVP_PKEY* key) {

@@ -10,9 +10,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace spoke::tls {
 
@@ -32,6 +34,9 @@ using Request = std::unique_ptr<X509_REQ, OpensslDeleter<&X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, OpensslDeleter<&X509_EXTENSION_free>>;
 using Names = std::unique_ptr<GENERAL_NAMES, OpensslDeleter<&GENERAL_NAMES_free>>;
 using Name = std::unique_ptr<GENERAL_NAME, OpensslDeleter<&GENERAL_NAME_free>>;
+using SubjectName = std::unique_ptr<X509_NAME, OpensslDeleter<&X509_NAME_free>>;
+using Asn1Integer = std::unique_ptr<ASN1_INTEGER, OpensslDeleter<&ASN1_INTEGER_free>>;
+using Asn1Time = std::unique_ptr<ASN1_TIME, OpensslDeleter<&ASN1_TIME_free>>;
 
 // Returns "<what>: <why>", with what this thread's calls have left in OpenSSL's queue of errors,
 // which is empty afterwards.
@@ -53,6 +58,14 @@ absl::StatusOr<std::string> WrittenPem(std::string_view what, const Write& write
 absl::StatusOr<Key> ParseKey(std::string_view pem);
 // Returns the first certificate in `pem`. Errors: kInvalidArgument.
 absl::StatusOr<Certificate> ParseCertificate(std::string_view pem);
+// Returns the same as it stands there, in DER. Errors: kInvalidArgument.
+absl::StatusOr<std::string> CertificateDer(std::string_view pem);
+
+// What stands in certificates, as CertificateFacts has it. Errors: kInvalidArgument.
+std::string_view TextOf(const ASN1_STRING* text);
+absl::StatusOr<absl::Time> TimeOf(const ASN1_TIME* time);
+absl::StatusOr<std::string> SerialOf(const ASN1_INTEGER* serial);
+std::vector<std::string> OrganizationsOf(const X509_NAME* subject);
 
 // A callback in place of OpenSSL's own, which asks for a password at the terminal.
 int NoPassword(char* buffer, int size, int writing, void* context);

@@ -2,6 +2,7 @@
 #include "gtest/gtest.h"
 #include "lib/tls/authority.h"
 #include "lib/tls/certificate.h"
+#include "lib/tls/certificate_holder.h"
 
 namespace spoke::tls {
 namespace {
@@ -71,6 +72,34 @@ TEST(SigningRequest, NeedsANameAndAKeyOnP256) {
   EXPECT_TRUE(absl::IsInvalidArgument(MakeSigningRequest(key, "").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(MakeSigningRequest(key, std::string(65, 'a')).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(PublicKeyOf(kOtherKey).status()));
+}
+
+TEST(CertificateHolder, IsWhatTheWholeCertificateSays) {
+  const Authority authority = MakeTestAuthority();
+  const std::string key = MakeKey().value();
+  const auto issue = [&](const Subject& subject) {
+    return IssueCertificate(authority, PublicKeyOf(key).value(), subject, kMonth).value();
+  };
+  for (const std::string& pem :
+       {authority.certificate, issue({.common_name = "node-1", .dns_names = {"node-1"}}),
+        issue({.common_name = "anna", .organization = "spoke:operator"})}) {
+    const auto whole = ReadCertificate(pem);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    const auto holder = ReadCertificateHolder(pem);
+    ASSERT_TRUE(holder.ok()) << holder.status();
+    EXPECT_EQ(*holder, (CertificateHolder{whole->serial, whole->organizations, whole->not_after}));
+    EXPECT_THAT(holder->serial, testing::Not(IsEmpty()));
+  }
+}
+
+TEST(CertificateHolder, IsRefusedWhenItCannotBeRead) {
+  for (const std::string& bad :
+       {std::string(), MakeKey().value(),
+        std::string("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"),
+        std::string("-----BEGIN CERTIFICATE-----\nMIAwgA==\n-----END CERTIFICATE-----\n")}) {
+    const auto holder = ReadCertificateHolder(bad);
+    EXPECT_TRUE(absl::IsInvalidArgument(holder.status())) << holder.status();
+  }
 }
 
 TEST(Authority, SignsForOneNameAndNoMore) {

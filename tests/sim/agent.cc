@@ -150,6 +150,7 @@ void Agent::CarryOut(const Machinery::Effects& effects) {
       connected_ = true;
       budget_.OnStream(Now());
       edges_.trace.Say("{} connected", edges_.machine.name);
+      if (edges_.machine.is_ending) SayMaintenance();
     } else if (const auto* refused = std::get_if<Machinery::Refused>(&effect)) {
       edges_.trace.Say("{} refuses a message: {}", edges_.machine.name,
                        base::MessageOf(refused->why));
@@ -264,6 +265,15 @@ void Agent::Close(uint64_t client) {
 
 void Agent::OnHangUp(uint64_t client, std::function<void()> gone) {
   hang_ups_[client] = std::move(gone);
+}
+
+// NOLINTNEXTLINE(misc-no-recursion)
+void Agent::SayMaintenance() {
+  node_api::Maintenance maintenance;
+  if (edges_.machine.is_ending) {
+    maintenance.events.push_back({.id = "end", .kind = node_api::MaintenanceKind::kTerminate});
+  }
+  Say(maintenance);
 }
 
 void Agent::HangUp(uint64_t client) {

@@ -62,6 +62,8 @@ class Agent final : public netagent::ServerLink, public netagent::ResponseChanne
   void Request(const cni::Request& request, os::UniqueFd netns, uint64_t client);
   // The plugin of `client` waits no longer.
   void HangUp(uint64_t client);
+  // What the cloud announces for the machine is another.
+  void SayMaintenance();
 
   void Dialled(size_t server, const absl::Status& outcome);
   void Hear(StreamId stream, v1::ServerMessage message);

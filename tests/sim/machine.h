@@ -27,6 +27,7 @@ struct Machine {
   int boots = 0;
   std::string boot_id;
   bool exists = true;
+  bool is_ending = false;                // The cloud has announced that it deletes it.
   std::optional<ip::Prefix> lies_about;  // Somebody has taken over the agent, and speaks of these.
 
   // --- What ends with the boot. ---

@@ -22,6 +22,7 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kReboot, "reboot"},
     {Act::kReplace, "replace"},
     {Act::kScaleIn, "scale-in"},
+    {Act::kAnnounce, "announce"},
     {Act::kLie, "lie"},
     {Act::kReimage, "reimage"},
     {Act::kDouble, "double"},
@@ -47,6 +48,9 @@ constexpr std::pair<Act, std::string_view> kNames[] = {
     {Act::kKillPlugins, "kill-plugins"},
     {Act::kDrain, "drain"},
     {Act::kUndrain, "undrain"},
+    {Act::kFreeze, "freeze"},
+    {Act::kRetry, "retry"},
+    {Act::kRelease, "release"},
     {Act::kReserve, "reserve"},
     {Act::kEndReservations, "end-reservations"},
     {Act::kBackup, "backup"},
@@ -186,6 +190,10 @@ void AddApart(uint64_t seed, const PlanSettings& settings, Plan& plan) {
       {"lie", {Act::kLie, 1, 0, absl::Minutes(8)}, 0.3, 6},
       {"double", {Act::kDouble, 1, 4, absl::Minutes(6)}, 0.2},
       {"audit", {Act::kAudit, 1}, 0.3, 8},
+      {"announce", {Act::kAnnounce, 1, 2, absl::Minutes(6)}},
+      {"freeze", {Act::kFreeze, 1, 0, absl::Minutes(5)}},
+      {"retry", {Act::kRetry, 1}, 0.2},
+      {"release", {Act::kRelease, 1, 3}, 0.3, 16},
       {"policy", {Act::kApplyPolicy, 1, 150}, 0.3, 8},
       {"pools", {Act::kResizePool, 1, 4}, 0.3, 12},
   };
@@ -230,6 +238,7 @@ Target TargetOf(Act act) {
     case Act::kReboot:
     case Act::kReplace:
     case Act::kScaleIn:
+    case Act::kAnnounce:
     case Act::kLie:
     case Act::kReimage:
     case Act::kDouble:
@@ -260,6 +269,9 @@ Target TargetOf(Act act) {
       return Target::kEdges;
     case Act::kDrain:
     case Act::kUndrain:
+    case Act::kFreeze:
+    case Act::kRetry:
+    case Act::kRelease:
     case Act::kReserve:
     case Act::kEndReservations:
     case Act::kForget:

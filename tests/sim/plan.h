@@ -11,21 +11,22 @@
 namespace spoke::sim {
 
 enum class Act : uint8_t {
-  kStartPods,     // `amount` pods are wanted on the machine.
-  kStopPods,      // So many less.
-  kRestartPods,   // So many containers die, and come back as others.
-  kKillAgent,     // After `amount` acts of it.
-  kKillAgents,    // All at once, as in an upgrade.
-  kReboot,        // The machine boots.
-  kReplace,       // Another machine comes under the same name.
-  kScaleIn,       // The machine is deleted; after a while another comes under its name.
-  kLie,           // Somebody takes over the agent, until the machine is replaced after a while.
-  kReimage,       // The machine gets a new disk, and its NIC has no address for pods any more.
-  kDouble,        // Another one comes under the same name for a while, and both go on.
-  kForget,        // The former ones are deleted at once, and the operator ends their records.
-  kCutNode,       // From all servers, for a while.
-  kCutServer,     // From all nodes, for a while.
-  kKillServer,    // The leader, after `amount` acts of it.
+  kStartPods,    // `amount` pods are wanted on the machine.
+  kStopPods,     // So many less.
+  kRestartPods,  // So many containers die, and come back as others.
+  kKillAgent,    // After `amount` acts of it.
+  kKillAgents,   // All at once, as in an upgrade.
+  kReboot,       // The machine boots.
+  kReplace,      // Another machine comes under the same name.
+  kScaleIn,      // The machine is deleted; after a while another comes under its name.
+  kAnnounce,    // The cloud announces for a while that it deletes the machine; `amount` 1: it does.
+  kLie,         // Somebody takes over the agent, until the machine is replaced after a while.
+  kReimage,     // The machine gets a new disk, and its NIC has no address for pods any more.
+  kDouble,      // Another one comes under the same name for a while, and both go on.
+  kForget,      // The former ones are deleted at once, and the operator ends their records.
+  kCutNode,     // From all servers, for a while.
+  kCutServer,   // From all nodes, for a while.
+  kKillServer,  // The leader, after `amount` acts of it.
   kRebootServer,  // The leader's machine boots.
   kStandStill,    // The leader's process, for a while, as if no time passed for it.
   kCutStore,      // The leader from its store, for a while.
@@ -44,6 +45,9 @@ enum class Act : uint8_t {
   kKillPlugins,  // A share of plugins that wait is killed, and dies after the DEL, for a while.
   kDrain,
   kUndrain,
+  kFreeze,   // The node, for a while.
+  kRetry,    // Has the cloud asked for the node at once.
+  kRelease,  // Of an address of the node; `amount` 1: of one in use whose pod is gone, by force.
   kReserve,  // `amount` addresses on a machine.
   kEndReservations,
   kBackup,       // The operator copies the store; `amount` 1: with `spokectl backup`, 0: its disk.

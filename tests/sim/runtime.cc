@@ -54,6 +54,11 @@ uint64_t Runtime::running() const {
                     [](const auto& entry) { return entry.second.phase == Phase::kRunning; }));
 }
 
+bool Runtime::Has(std::string_view container) const {
+  return std::any_of(sandboxes_.begin(), sandboxes_.end(),
+                     [&](const auto& entry) { return entry.second.container == container; });
+}
+
 void Runtime::Start(uint64_t pods) {
   pods = std::min(pods, kMostPods - std::min(wanted_, kMostPods));
   wanted_ += pods;

@@ -65,6 +65,8 @@ class Runtime {
 
   uint64_t wanted() const { return wanted_; }
   uint64_t running() const;
+  // Whether a container is there, as far as the runtime knows.
+  bool Has(std::string_view container) const;
   uint64_t under_way() const { return sandboxes_.size() - running(); }
 
  private:

@@ -250,6 +250,8 @@ absl::StatusOr<bool> Server::Dispatch(StreamId id, Stream& stream,
     post(ipam::ConflictEvent{id, *conflict});
   } else if (auto* demand = std::get_if<node_api::Demand>(&*said)) {
     post(ipam::DemandEvent{id, std::move(*demand)});
+  } else if (auto* maintenance = std::get_if<node_api::Maintenance>(&*said)) {
+    post(ipam::MaintenanceEvent{id, std::move(*maintenance)});
   } else if (const auto* budget = std::get_if<node_api::BudgetReport>(&*said)) {
     budgets_.OnReport(*stream.gate.node(), id, *budget);
     return false;

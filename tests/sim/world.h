@@ -123,6 +123,7 @@ class World final : public StreamEnds {
   void Reboot(Node& node);
   void Delete(Node& node);
   void ScaleIn(Node& node, absl::Duration lasts);
+  void Announce(Node& node, absl::Duration lasts, bool is_deleted);
   void Lie(Node& node, absl::Duration lasts);
   void Replace(Node& node);
   void Reimage(Node& node);
@@ -147,6 +148,9 @@ class World final : public StreamEnds {
   void DoToServer(const PlannedEvent& event);
   void DoToEdges(const PlannedEvent& event);
   void DoAsOperator(const PlannedEvent& event);
+  void DoToNodeAsOperator(const Node& target, const PlannedEvent& event);
+  void SetMode(const std::string& node, ipam::NodeMode mode, std::string what);
+  void Release(const Node& node, bool by_force);
   void Change(std::string what,
               std::function<absl::StatusOr<ipam::Effects>(ipam::ServerState&, absl::Time)> change);
   void ForgetFormer(const Node& node);

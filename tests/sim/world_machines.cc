@@ -71,6 +71,23 @@ void World::ScaleIn(Node& node, absl::Duration lasts) {
   });
 }
 
+// What is announced may be taken back.
+void World::Announce(Node& node, absl::Duration lasts, bool is_deleted) {
+  const auto say = [&node](bool is_ending) {
+    node.machine.is_ending = is_ending;
+    if (node.agent) node.agent->SayMaintenance();
+  };
+  say(true);
+  Tend(node);
+  trace_.Count("deletion announced");
+  schedule_.After(lasts, [this, &node, say, is_deleted, vm = node.machine.vm_id] {
+    if (!node.machine.exists || node.machine.vm_id != vm) return;
+    if (is_deleted) return ScaleIn(node, absl::Minutes(1));
+    say(false);
+    Tend(node);
+  });
+}
+
 // In the end somebody finds out.
 void World::Lie(Node& node, absl::Duration lasts) {
   node.machine.lies_about = ip::Prefix::Parse(settings_.pool).value();
@@ -85,6 +102,7 @@ void World::Lie(Node& node, absl::Duration lasts) {
 void World::Replace(Node& node) {
   Machine& machine = node.machine;
   machine.lies_about.reset();
+  machine.is_ending = false;
   if (machine.exists) {
     Delete(node);
     trace_.Count("machine replaced");

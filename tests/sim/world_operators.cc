@@ -59,6 +59,9 @@ void World::DoToMachine(Node& node, const PlannedEvent& event) {
   if (event.act == Act::kRestartPods) node.runtime->Restart(amount);
   if (event.act == Act::kReplace) Replace(node);
   if (event.act == Act::kScaleIn && node.machine.exists) ScaleIn(node, event.lasts);
+  if (event.act == Act::kAnnounce && node.machine.exists) {
+    Announce(node, event.lasts, /*is_deleted=*/event.amount == 1);
+  }
   if (event.act == Act::kLie && node.machine.exists) Lie(node, event.lasts);
   if (event.act == Act::kReboot && node.machine.exists) Reboot(node);
   if (event.act == Act::kReimage && node.machine.exists) Reimage(node);
@@ -164,15 +167,58 @@ void World::Change(
   Tend(*leader);
 }
 
+void World::SetMode(const std::string& node, ipam::NodeMode mode, std::string what) {
+  Change(std::move(what), [node, mode](ipam::ServerState& state, absl::Time now) {
+    return ipam::SetMode(state.fleet, node, mode, now);
+  });
+}
+
+void World::DoToNodeAsOperator(const Node& target, const PlannedEvent& event) {
+  const std::string& node = target.machine.name;
+  if (event.act == Act::kDrain) SetMode(node, ipam::NodeMode::kDraining, "drain");
+  if (event.act == Act::kUndrain) SetMode(node, ipam::NodeMode::kActive, "undrain");
+  if (event.act == Act::kFreeze) {
+    SetMode(node, ipam::NodeMode::kFrozen, "freeze");
+    schedule_.After(event.lasts, [this, node] { SetMode(node, ipam::NodeMode::kActive, "thaw"); });
+  }
+  if (event.act == Act::kRetry) {
+    Change("retry",
+           [node](ipam::ServerState& state, absl::Time) { return ipam::Retry(state.fleet, node); });
+  }
+  if (event.act == Act::kRelease) Release(target, /*by_force=*/event.amount == 1);
+  if (event.act == Act::kForget) ForgetFormer(target);
+  if (event.act == Act::kQuarantine) QuarantineOneOf(node, event.amount);
+}
+
+// By force what a container has that the runtime knows no more: its DEL was lost, or is late.
+void World::Release(const Node& node, bool by_force) {
+  Change(by_force ? "release by force" : "release",
+         [&node, by_force](ipam::ServerState& state,
+                           absl::Time /*now*/) -> absl::StatusOr<ipam::Effects> {
+           const std::string& name = node.machine.name;
+           const ipam::NodeRecord* record = state.fleet.ledger.Find({name, node.machine.vm_id});
+           if (record == nullptr) return absl::NotFoundError("it is not there");
+           for (const auto& [base, configuration] : record->configurations) {
+             for (size_t i = 0; i < configuration.slots.size(); ++i) {
+               const ip::Address address = configuration.AddressAt(i);
+               const auto& lessee = configuration.slots[i].lessee;
+               if (!by_force && configuration.IsAvailable()) {
+                 return ipam::Release(state.fleet, address, name);
+               }
+               if (by_force && lessee && !node.runtime->Has(lessee->container_id)) {
+                 return ipam::ForceRelease(state.fleet, address, name, "its pod is gone");
+               }
+             }
+           }
+           return absl::NotFoundError("it has none");
+         });
+}
+
 void World::DoAsOperator(const PlannedEvent& event) {
-  const std::string node = TargetNode(event).machine.name;
-  if (event.act == Act::kDrain || event.act == Act::kUndrain) {
-    const bool drains = event.act == Act::kDrain;
-    const auto mode = drains ? ipam::NodeMode::kDraining : ipam::NodeMode::kActive;
-    Change(drains ? "drain" : "undrain", [node, mode](ipam::ServerState& state, absl::Time now) {
-      return ipam::SetMode(state.fleet, node, mode, now);
-    });
-  } else if (event.act == Act::kReserve) {
+  const Node& target = TargetNode(event);
+  const std::string& node = target.machine.name;
+  DoToNodeAsOperator(target, event);
+  if (event.act == Act::kReserve) {
     const ipam::ReservationRequest request{
         .name = fmt::format("job-{}", schedule_.steps()),
         .nodes = {node},
@@ -193,8 +239,6 @@ void World::DoAsOperator(const PlannedEvent& event) {
              }
              return effects;
            });
-  } else if (event.act == Act::kForget) {
-    ForgetFormer(TargetNode(event));
   } else if (event.act == Act::kAudit) {
     AuditAndRepair();
   } else if (event.act == Act::kApplyPolicy) {
@@ -212,8 +256,6 @@ void World::DoAsOperator(const PlannedEvent& event) {
     trace_.Count("backup");
   } else if (event.act == Act::kRestore) {
     Restore(/*on_other_machines=*/event.amount > 0);
-  } else if (event.act == Act::kQuarantine) {
-    QuarantineOneOf(node, event.amount);
   } else if (event.act == Act::kLift) {
     Change("lift", [](ipam::ServerState& state, absl::Time now) -> absl::StatusOr<ipam::Effects> {
       ipam::Effects effects;
@@ -450,6 +492,7 @@ void World::Heal() {
   for (const auto& node : nodes_) {
     if (node->agent) node->agent->life().DieAfter(-1);
     if (node->machine.exists && node->machine.lies_about) Replace(*node);
+    if (std::exchange(node->machine.is_ending, false) && node->agent) node->agent->SayMaintenance();
   }
   Tidy();
 }

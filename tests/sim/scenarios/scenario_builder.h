@@ -111,12 +111,14 @@ class Builder {
 
 // Those with audits that repair (audits.cc), on Azure (azure.cc), with blocks (blocks.cc), with a
 // budget (budget.cc), with several pools (pools.cc), with a store that is behind (recoveries.cc),
-// and with agents that lie (liars.cc).
+// with agents that lie (liars.cc), and with what operators and the cloud want of single nodes
+// (operators.cc).
 void AddAudits(std::vector<Scenario>& all);
 void AddAzure(std::vector<Scenario>& all);
 void AddBlocks(std::vector<Scenario>& all);
 void AddBudgets(std::vector<Scenario>& all);
 void AddLiars(std::vector<Scenario>& all);
+void AddOperators(std::vector<Scenario>& all);
 void AddPools(std::vector<Scenario>& all);
 void AddRecoveries(std::vector<Scenario>& all);
 

@@ -546,6 +546,7 @@ std::vector<Scenario> AllScenarios() {
   AddDoubles(all);
   AddPolicies(all);
   AddAudits(all);
+  AddOperators(all);
   AddAzure(all);
   AddBlocks(all);
   AddBudgets(all);

@@ -59,12 +59,15 @@ void TakeUnstored(Fleet& fleet, const Fleet& former) {
   fleet.demands = former.demands;
   fleet.ending = former.ending;
   fleet.used_unheld = former.used_unheld;
+  fleet.heard = former.heard;
   const auto is_gone = [&](const auto& entry) {
     return !fleet.ledger.nodes().contains(entry.first);
   };
   std::erase_if(fleet.demands, is_gone);
   std::erase_if(fleet.ending, is_gone);
   std::erase_if(fleet.used_unheld, is_gone);
+  std::erase_if(fleet.heard,
+                [&](const NodeKey& key) { return !fleet.ledger.nodes().contains(key); });
 }
 
 }  // namespace spoke::ipam

@@ -87,6 +87,7 @@ struct Fleet {
 
   // --- What was seen since the start. ---
   RecoveryHold hold;
+  std::set<NodeKey> heard;              // Nodes whose agents have said hello.
   std::set<NodeKey> proved;             // Nodes whose certificates name the instance.
   std::set<NodeKey> conflicts_refused;  // Nodes that reported more conflicts than are believed.
   std::map<std::string, std::set<ip::Address>> refused_claims;  // Keyed by node; in quarantine.

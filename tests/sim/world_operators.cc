@@ -193,8 +193,8 @@ void World::DoToNodeAsOperator(const Node& target, const PlannedEvent& event) {
 // By force what a container has that the runtime knows no more: its DEL was lost, or is late.
 void World::Release(const Node& node, bool by_force) {
   Change(by_force ? "release by force" : "release",
-         [&node, by_force](ipam::ServerState& state,
-                           absl::Time /*now*/) -> absl::StatusOr<ipam::Effects> {
+         [this, &node, by_force](ipam::ServerState& state,
+                                 absl::Time /*now*/) -> absl::StatusOr<ipam::Effects> {
            const std::string& name = node.machine.name;
            const ipam::NodeRecord* record = state.fleet.ledger.Find({name, node.machine.vm_id});
            if (record == nullptr) return absl::NotFoundError("it is not there");
@@ -203,6 +203,7 @@ void World::Release(const Node& node, bool by_force) {
                const ip::Address address = configuration.AddressAt(i);
                const auto& lessee = configuration.slots[i].lessee;
                if (!by_force && configuration.IsAvailable()) {
+                 laws_.OnPardon(configuration.range.size());
                  return ipam::Release(state.fleet, address, name);
                }
                if (by_force && lessee && !node.runtime->Has(lessee->container_id)) {

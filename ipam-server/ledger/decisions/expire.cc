@@ -15,6 +15,7 @@ namespace {
 
 void RemoveRecord(Fleet& fleet, const NodeKey& key, Effects& effects) {
   fleet.proved.erase(key);
+  fleet.heard.erase(key);
   fleet.ledger.Unload(key);
   fleet.demands.erase(key);
   fleet.ending.erase(key);

@@ -197,6 +197,7 @@ Effects OnHello(Fleet& fleet, const node_api::Hello& hello, absl::Time now, bool
   NodeRecord* const known = fleet.ledger.Find(key);
   NodeRecord& record = known != nullptr ? *known : *fleet.ledger.Upsert({.key = key}).value();
   ++record.session_epoch;
+  fleet.heard.insert(key);
   fleet.missing.erase(key);
   fleet.forgettable.erase(key);
   fleet.demands.erase(key);  // It is of the session before.

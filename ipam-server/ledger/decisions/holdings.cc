@@ -165,7 +165,8 @@ void AdoptUsed(Fleet& fleet, Effects& effects, absl::Time now) {
   std::erase_if(fleet.used_unheld, [](const auto& entry) { return entry.second.empty(); });
 }
 
-bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
+bool MayBeClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range) {
+  if (!fleet.heard.contains(node)) return true;
   const auto has_any_of = [&range](const std::set<ip::Address>& addresses) {
     const auto first = addresses.lower_bound(range.base());
     return first != addresses.end() && range.Contains(*first);
@@ -188,7 +189,7 @@ void StopWantingAll(Fleet& fleet, NodeRecord& record, Effects& effects) {
     if (!wanted.given) {
       names.push_back(name);
     } else if (!wanted.given_back && record.mode != NodeMode::kRetired &&
-               !IsClaimed(fleet, record.key, *wanted.given)) {
+               !MayBeClaimed(fleet, record.key, *wanted.given)) {
       wanted.given_back = true;
       wanted.problem = kGivenBack;
       effects.changed.insert(record.key);

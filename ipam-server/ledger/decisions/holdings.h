@@ -54,8 +54,9 @@ bool UsesUnheld(const Fleet& fleet, const NodeRecord& record);
 void AdoptUsed(Fleet& fleet, Effects& effects, absl::Time now);
 
 // Returns whether the node's agent says that the range, or part of it, is the node's, which the
-// store does not know: it may be older than what the node was told, while a pod there uses it.
-bool IsClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);
+// store does not know: it may be older than what the node was told, while a pod there uses it. True
+// as long as the agent has said nothing to a server that has just started.
+bool MayBeClaimed(const Fleet& fleet, const NodeKey& node, const ip::Prefix& range);
 
 // Asks the cloud for nothing more. Entries that it has put on the NIC nevertheless are taken over,
 // and given back as others are. What it has given is given back by a node that is drained, but for

@@ -293,12 +293,15 @@ TEST(FleetRecoveryProperty, OnceAllHaveSpokenTheRecordsAreWhatNodesHave) {
 // that.
 class FleetLostPool : public testing::Test {
  protected:
-  Effects Greet(const NodeKey& key, const std::vector<std::string>& used) {
+  static node_api::Hello HelloWith(const NodeKey& key, const std::vector<std::string>& used) {
     node_api::Hello hello = HelloOf(key, "boot of " + key.vm_id);
     hello.node.instance = "/subscriptions/s/instances/" + key.vm_id;
     hello.node.subnets = {ip::Prefix::Parse("10.9.0.0/24").value()};
     for (const std::string& address : used) hello.in_use.push_back(AssignmentOf(A(address), 1));
-    return OnHello(fleet_, hello, kNow);
+    return hello;
+  }
+  Effects Greet(const NodeKey& key, const std::vector<std::string>& used) {
+    return OnHello(fleet_, HelloWith(key, used), kNow);
   }
   // What the NIC has, as spoke-1, spoke-2 and so on.
   void Show(const NodeKey& key, const std::vector<std::string>& addresses) {
@@ -332,6 +335,26 @@ TEST_F(FleetLostPool, WhatAPodUsesStaysOnItsNic) {
   ReviewNode(fleet_, kNode1, {}, kNow);
   EXPECT_TRUE(given_back("spoke-1"));
   EXPECT_TRUE(given_back("spoke-3"));
+}
+
+// What agents said is not stored: a server that has just started knows nothing of it.
+TEST_F(FleetLostPool, WhatAPodMayUseStaysOnItsNicUntilItsAgentHasSpoken) {
+  Greet(kNode1, {"10.9.0.4"});
+  Show(kNode1, {"10.9.0.4", "10.9.0.5"});
+  Fleet restarted({Pool("default", "10.1.0.0/24")}, Choosing());
+  ASSERT_TRUE(restarted.ledger.Upsert(*fleet_.ledger.Find(kNode1)).ok());
+  FinishLoading(restarted, kNow);
+  const auto given_back = [&](const char* name) {
+    return restarted.ledger.Find(kNode1)->wanted.at(name).given_back;
+  };
+  ASSERT_TRUE(SetMode(restarted, kNode1.name, NodeMode::kDraining, kNow).ok());
+  EXPECT_FALSE(given_back("spoke-1"));
+  EXPECT_FALSE(given_back("spoke-2"));
+
+  OnHello(restarted, HelloWith(kNode1, {"10.9.0.4"}), kNow);
+  ReviewNode(restarted, kNode1, {}, kNow);
+  EXPECT_FALSE(given_back("spoke-1"));
+  EXPECT_TRUE(given_back("spoke-2")) << "no pod has it";
 }
 
 TEST_F(FleetLostPool, WhatPodsUseIsTheirNodesOnceItsPoolIsThereAgain) {
@@ -411,10 +434,11 @@ TEST_F(FleetLostPool, WhatTheNodeHasByNowHoldsNothingUp) {
 
 TEST_F(FleetLostPool, WhatIsSaidToBeUsedIsForgottenWithTheNextHello) {
   Greet(kNode1, {"10.9.0.4"});
-  EXPECT_TRUE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode2, One("10.9.0.4")));
+  Greet(kNode2, {});
+  EXPECT_TRUE(MayBeClaimed(fleet_, kNode1, One("10.9.0.4")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode2, One("10.9.0.4")));
   Greet(kNode1, {});
-  EXPECT_FALSE(IsClaimed(fleet_, kNode1, One("10.9.0.4")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode1, One("10.9.0.4")));
   for (uint32_t i = 0; i < 2 * fleet_.policy.nic_configurations; ++i) {
     OnReport(fleet_, kNode1, {.in_use = {AssignmentOf(ip::Advance(A("10.9.0.0"), i), 1)}}, kNow);
   }

@@ -130,7 +130,7 @@ std::string WhyMisfit(const Fleet& fleet, const NodeRecord& record, const ip::Pr
   // Nothing is taken off a node that is frozen. Another machine has the name of one that is
   // retired, which may go on all the same.
   const bool stays = record.mode == NodeMode::kFrozen || record.mode == NodeMode::kRetired ||
-                     fleet.hold.active || IsClaimed(fleet, record.key, range);
+                     fleet.hold.active || MayBeClaimed(fleet, record.key, range);
   if (stays) return "";
   return fmt::format("does not fit pool {}, which is used in units of {} addresses, and goes",
                      entry->pool.spec().name, entry->pool.unit_size());

@@ -547,15 +547,16 @@ TEST_F(FleetBlocks, WhatAPodMayUseStaysThoughItIsNoBlock) {
 }
 
 TEST_F(FleetBlocks, OneIsClaimedThatHasAnyAddressThatItsAgentClaims) {
+  OnHello(fleet_, HelloFrom(kNode2), kNow);
   fleet_.refused_claims[kNode1.name].insert(A("10.1.0.47"));
-  EXPECT_TRUE(IsClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode1, Block("10.1.0.48/28")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
+  EXPECT_TRUE(MayBeClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode1, Block("10.1.0.48/28")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
   fleet_.refused_claims.clear();
   fleet_.doubled[A("10.1.0.40")].claimant = kNode1;
-  EXPECT_TRUE(IsClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode1, Block("10.1.0.16/28")));
-  EXPECT_FALSE(IsClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
+  EXPECT_TRUE(MayBeClaimed(fleet_, kNode1, Block("10.1.0.32/28")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode1, Block("10.1.0.16/28")));
+  EXPECT_FALSE(MayBeClaimed(fleet_, kNode2, Block("10.1.0.32/28")));
 }
 
 TEST_F(FleetNic, ARestartRemembersWhatWasWanted) {

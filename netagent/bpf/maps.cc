@@ -113,4 +113,25 @@ absl::Status WalkElements(int map, const ElementSizes& sizes, std::string_view w
   return absl::OkStatus();
 }
 
+absl::Status ReadFirst(int map, uint32_t count, size_t size, void* values, std::string_view what) {
+  if (count == 0) return absl::OkStatus();
+  std::vector<uint32_t> keys(count);
+  uint32_t place = 0;
+  uint32_t read = count;
+  bpf_map_batch_opts options{};
+  options.sz = sizeof(options);
+  const int failed =
+      bpf_map_lookup_batch(map, nullptr, &place, keys.data(), values, &read, &options);
+  const int error = failed != 0 ? errno : 0;
+  const bool is_read = error == 0 || error == ENOENT;  // The latter is said with the last of all.
+  if (is_read && read == count) return absl::OkStatus();
+  // Linux before 5.13 has no batches of arrays with a value for each processor.
+  if (!is_read && error != EINVAL && error != kNoBatches) return MapError(error, what);
+  for (uint32_t key = 0; key < count; ++key) {
+    void* const value = static_cast<std::byte*>(values) + key * size;
+    if (bpf_map_lookup_elem(map, &key, value) != 0) return MapError(errno, what);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace spoke::netagent

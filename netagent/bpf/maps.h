@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "lib/ip/address.h"
 #include "netagent/bpf/layout.h"
 
@@ -59,6 +61,22 @@ absl::Status ForEachElement(int map, std::string_view what, const Each& each,
                         std::memcpy(&value, raw_value, sizeof(value));
                         each(key, value);
                       });
+}
+
+// Reads the values of the keys from 0 on of an array, `count` of them, to `values`. `size` is what
+// each key has, in bytes: of a map that has a value for each processor, as many values.
+absl::Status ReadFirst(int map, uint32_t count, size_t size, void* values, std::string_view what);
+
+// Returns these values, in the order of their keys; `each` is how many a key has.
+template <typename Value>
+absl::StatusOr<std::vector<Value>> ReadFirst(int map, uint32_t count, size_t each,
+                                             std::string_view what) {
+  std::vector<Value> values(count * each);
+  if (absl::Status read = ReadFirst(map, count, each * sizeof(Value), values.data(), what);
+      !read.ok()) {
+    return read;
+  }
+  return values;
 }
 
 template <typename Key>

@@ -50,6 +50,17 @@ bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
          std::memcmp(v4 ? &pod.v4 : &pod.v6, &key, sizeof(key)) == 0;
 }
 
+FastCounts SumOf(std::span<const spoke_counts> of_processors) {
+  FastCounts sum;
+  for (const spoke_counts& one : of_processors) {
+    sum.sent_packets += one.sent_packets;
+    sum.sent_bytes += one.sent_bytes;
+    sum.received_packets += one.received_packets;
+    sum.received_bytes += one.received_bytes;
+  }
+  return sum;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BpfFastPath>> BpfFastPath::Create() {
@@ -385,34 +396,29 @@ absl::Status BpfFastPath::ForgetPod(uint64_t id) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<FastCounts> BpfFastPath::CountsOf(uint32_t slot) const {
-  std::vector<spoke_counts> all(static_cast<size_t>(processors_));
-  if (bpf_map_lookup_elem(programs_->map("spoke_count"), &slot, all.data()) != 0) {
-    return MapError(errno, "fast path: read what a pod has sent");
-  }
-  FastCounts sum;
-  for (const spoke_counts& one : all) {
-    sum.sent_packets += one.sent_packets;
-    sum.sent_bytes += one.sent_bytes;
-    sum.received_packets += one.received_packets;
-    sum.received_bytes += one.received_bytes;
-  }
-  return sum;
-}
-
+// A scrape reads this: all pods cost two calls of the kernel. Slots are taken from the first on.
 absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
   std::vector<FastPodReading> readings;
+  if (slots_.empty()) return readings;
+  const uint32_t slots = slots_.rbegin()->first + 1;
+  const auto processors = static_cast<size_t>(processors_);
+  ASSIGN_OR_RETURN(const std::vector<spoke_counts> counts,
+                   ReadFirst<spoke_counts>(programs_->map("spoke_count"), slots, processors,
+                                           "fast path: read what pods have sent"));
+  ASSIGN_OR_RETURN(const std::vector<uint32_t> over_share,
+                   ReadFirst<uint32_t>(programs_->map("spoke_excluded"), slots, 1,
+                                       "fast path: read which pods are over their share"));
   for (const auto& [slot, pod] : slots_) {
     FastPodReading reading{.id = pod.id,
                            .way = pod.fast != 0 ? PodWay::kFast : PodWay::kOrdinary,
                            .ended = pod.ended != 0,
-                           .over_share = pairs().IsOverShare(slot),
+                           .over_share = over_share[slot] != 0,
                            .host_index = pod.link};
     if (pod.has_mac != 0) {
       std::memcpy(reading.pod_mac.emplace().octets.data(), pod.mac, sizeof(pod.mac));
     }
     reading.addresses = AddressesOf(pod);
-    ASSIGN_OR_RETURN(reading.counts, CountsOf(slot));
+    reading.counts = SumOf(std::span(counts).subspan(slot * processors, processors));
     readings.push_back(std::move(reading));
   }
   std::sort(readings.begin(), readings.end(),

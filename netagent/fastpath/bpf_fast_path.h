@@ -85,7 +85,6 @@ class BpfFastPath final : public FastPath {
   absl::Status WriteSlot(uint32_t slot);
   // Returns the slot of the pod with this id.
   std::optional<uint32_t> SlotOf(uint64_t id) const;
-  absl::StatusOr<FastCounts> CountsOf(uint32_t slot) const;
   // Returns the pairs; may be called once the maps are loaded.
   TranslatedPairs pairs() const;
   // Returns whether packets of the pod in `slot` go by the fast path: it should, and may.

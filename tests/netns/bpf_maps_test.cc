@@ -1,11 +1,13 @@
 // Tests of elements of maps in the kernel.
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "lib/os/unique_fd.h"
@@ -81,6 +83,47 @@ TEST_F(ForEachElementTest, ReadsMapsThatHaveNoBatches) {
   const uint32_t loopback = 1;
   ASSERT_TRUE(Put(map_.get(), uint32_t{0}, loopback, "fill a map").ok());
   EXPECT_EQ(Seen<uint32_t>(), EachOnce(1));
+}
+
+// Some of an array, and all of it.
+TEST_F(ForEachElementTest, ReadsTheFirstOfAnArrayInTheirOrder) {
+  Make(BPF_MAP_TYPE_ARRAY, sizeof(uint32_t));
+  ASSERT_TRUE(map_.valid()) << std::strerror(errno);
+  Fill<uint32_t>(kMost);
+  for (const uint32_t count : {0U, 1U, 250U, kMost}) {
+    const auto values = ReadFirst<uint32_t>(map_.get(), count, 1, "read an array");
+    ASSERT_TRUE(values.ok()) << values.status();
+    ASSERT_EQ(values->size(), count);
+    for (uint32_t key = 0; key < count; ++key) EXPECT_EQ((*values)[key], key + 1);
+  }
+}
+
+TEST_F(ForEachElementTest, ReadsTheValuesOfAllProcessors) {
+  Make(BPF_MAP_TYPE_PERCPU_ARRAY, sizeof(uint64_t));
+  ASSERT_TRUE(map_.valid()) << std::strerror(errno);
+  const auto processors = static_cast<size_t>(libbpf_num_possible_cpus());
+  std::vector<uint64_t> written;
+  for (uint32_t key = 0; key < 3; ++key) {
+    const std::vector<uint64_t> of_key(processors, key + 7);
+    ASSERT_EQ(bpf_map_update_elem(map_.get(), &key, of_key.data(), BPF_ANY), 0);
+    written.insert(written.end(), of_key.begin(), of_key.end());
+  }
+  const auto values = ReadFirst<uint64_t>(map_.get(), 3, processors, "read an array");
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, written);
+}
+
+TEST_F(ForEachElementTest, ReadsTheFirstOfAnArrayThatHasNoBatches) {
+  Make(BPF_MAP_TYPE_DEVMAP, sizeof(uint32_t));
+  ASSERT_TRUE(map_.valid()) << std::strerror(errno);
+  const uint32_t loopback = 1;
+  for (uint32_t key = 0; key < 2; ++key) {
+    ASSERT_TRUE(Put(map_.get(), key, loopback, "fill a map").ok());
+  }
+  const auto values = ReadFirst<uint32_t>(map_.get(), 2, 1, "read an array");
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*values, (std::vector<uint32_t>{1, 1}));
+  EXPECT_TRUE(absl::IsInternal(ReadFirst<uint32_t>(-1, 2, 1, "read an array").status()));
 }
 
 TEST_F(ForEachElementTest, SaysWhatItCannotRead) {

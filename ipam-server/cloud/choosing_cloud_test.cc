@@ -92,6 +92,11 @@ TEST_F(ChoosingCloudTest, AListingThatDiffersOnlyMakesItLook) {
   List();
   ASSERT_THAT(cloud_.waiting(), SizeIs(1));
   AnswerCloud();
+  EXPECT_EQ(CountAddresses(Stored()).available, 2U) << "nobody asked for it: it may be on its way";
+  clock_.Advance(settings_.fleet.cooldown);
+  Step();
+  ASSERT_THAT(cloud_.waiting(), SizeIs(1)) << "it looks again";
+  AnswerCloud();
   EXPECT_EQ(CountAddresses(Stored()).available, 3U);
 }
 

@@ -4,7 +4,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 
-#include <memory>
+#include <span>
 
 #include "lib/base/status.h"
 #include "lib/tls/openssl_objects.h"
@@ -12,7 +12,7 @@
 namespace spoke::tls {
 namespace {
 
-using Bytes = std::basic_string_view<unsigned char>;
+using Bytes = std::span<const unsigned char>;
 using Long = long;  // NOLINT(google-runtime-int): OpenSSL measures with it.
 
 struct Value {
@@ -35,9 +35,9 @@ absl::StatusOr<Value> Next(Bytes& in) {
   }
   const auto header = static_cast<size_t>(at - in.data());
   const auto size = static_cast<size_t>(length);
-  out.whole = in.substr(0, header + size);
-  out.content = in.substr(header, size);
-  in.remove_prefix(out.whole.size());
+  out.whole = in.first(header + size);
+  out.content = in.subspan(header, size);
+  in = in.subspan(out.whole.size());
   return out;
 }
 
@@ -96,7 +96,7 @@ absl::StatusOr<CertificateHolder> HolderOf(Bytes der) {
 
 absl::StatusOr<CertificateHolder> ReadCertificateHolder(std::string_view pem) {
   ASSIGN_OR_RETURN(const std::string der, CertificateDer(pem));
-  auto holder = HolderOf({reinterpret_cast<const unsigned char*>(der.data()), der.size()});
+  auto holder = HolderOf(Bytes(reinterpret_cast<const unsigned char*>(der.data()), der.size()));
   ERR_clear_error();
   return holder;
 }

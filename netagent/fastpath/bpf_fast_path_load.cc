@@ -131,12 +131,11 @@ absl::Status BpfFastPath::ReadSlots() {
   slots_.clear();
   ordinary_.clear();
   if (programs_->fresh()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<spoke_slot> slots,
+                   ReadFirst<spoke_slot>(programs_->map("spoke_slots"), SPOKE_MAX_PODS, 1,
+                                         "fast path: read the pods of an earlier agent"));
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
-    spoke_slot content{};
-    if (bpf_map_lookup_elem(programs_->map("spoke_slots"), &slot, &content) != 0) {
-      return MapError(errno, "fast path: read the pods of an earlier agent");
-    }
-    if (content.id != 0) slots_.emplace(slot, content);
+    if (slots[slot].id != 0) slots_.emplace(slot, slots[slot]);
   }
   return ReadOrdinary();
 }

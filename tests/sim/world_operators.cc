@@ -203,8 +203,9 @@ void World::Release(const Node& node, bool by_force) {
                const ip::Address address = configuration.AddressAt(i);
                const auto& lessee = configuration.slots[i].lessee;
                if (!by_force && configuration.IsAvailable()) {
-                 laws_.OnPardon(configuration.range.size());
-                 return ipam::Release(state.fleet, address, name);
+                 auto released = ipam::Release(state.fleet, address, name);
+                 if (released.ok()) laws_.OnPardon(configuration.range.size());
+                 return released;
                }
                if (by_force && lessee && !node.runtime->Has(lessee->container_id)) {
                  return ipam::ForceRelease(state.fleet, address, name, "its pod is gone");

@@ -68,7 +68,7 @@ void AddAzureWriters(std::vector<Scenario>& all) {
 
 // What others put on a NIC is seen in an old picture of it, after it has been taken off again.
 void AddAzureOldPictures(std::vector<Scenario>& all) {
-  all.push_back(Builder("put-there-by-others-and-gone", "an old picture of a NIC", 3)
+  all.push_back(Builder("put-there-by-others-and-gone", "seed 941163: an old picture of a NIC", 3)
                     .Azure()
                     .Seed(941163)
                     .At(10.203, Act::kStartPods, 0, 1)

@@ -134,8 +134,8 @@ def strike(cluster, swarm, leader, how):
     swarm.tell("await 0")
     swarm.event("answered")
     swarm.tell("read")
-    if swarm.event("read")["addresses"] == 0:
-        raise Failure("the leader has left no record of any address")
+    if swarm.event("read")["records"] == 0:
+        raise Failure("the leader has left no record of any node")
     if cluster.leader() is leader:
         raise Failure(f"{leader.name} still leads")
 

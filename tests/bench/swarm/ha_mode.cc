@@ -71,14 +71,21 @@ class HaRun {
     return absl::InvalidArgumentError(fmt::format("no such command: {}", line));
   }
 
-  Json Judge() {
+  absl::StatusOr<Json> Judge() {
     arrivals_.SetRate(0);
-    const ha::Verdict verdict = ha::CheckHistory(swarm_.ledger().history(), readings_);
+    std::vector<ha::Reading> readings;
+    for (const Left& left : left_) {
+      ASSIGN_OR_RETURN(ha::Reading reading, reader_->Decode(left.records));
+      reading.from = left.from;
+      reading.to = left.to;
+      readings.push_back(std::move(reading));
+    }
+    const ha::Verdict verdict = ha::CheckHistory(swarm_.ledger().history(), readings);
     for (const std::string& text : verdict.first) fmt::print(stderr, "spoke-swarm: {}\n", text);
-    return {{"doubled", verdict.doubled},    {"lost", verdict.lost},
+    return Json{{"doubled", verdict.doubled},    {"lost", verdict.lost},
             {"first_faults", verdict.first}, {"holds", verdict.holds},
             {"moves", verdict.moves},        {"uses", verdict.uses},
-            {"readings", readings_.size()},  {"compared", verdict.compared},
+            {"readings", readings.size()},  {"compared", verdict.compared},
             {"pods", arrivals_.arrived()},   {"pods_without_address", arrivals_.failed()}};
   }
 
@@ -111,18 +118,25 @@ class HaRun {
     if (reader_ == nullptr || swarm_.first_wait() == 0) {
       return absl::FailedPreconditionError("read needs --etcd, and an answer since the strike");
     }
-    ASSIGN_OR_RETURN(ha::Reading reading, reader_->Read());
-    reading.from = struck_;
-    reading.to = struck_ + swarm_.first_wait();
-    readings_.push_back(std::move(reading));
-    Print({{"event", "read"}, {"addresses", readings_.back().addresses.size()}});
+    ASSIGN_OR_RETURN(auto records, reader_->Read());
+    Print({{"event", "read"}, {"records", records.size()}});
+    left_.push_back({.from = struck_,
+                     .to = struck_ + swarm_.first_wait(),
+                     .records = std::move(records)});
     return absl::OkStatus();
   }
+
+  // What a leader has left, as it was at an instant between the two.
+  struct Left {
+    int64_t from = 0;
+    int64_t to = 0;
+    ha::TakeoverReader::Records records;
+  };
 
   Swarm& swarm_;
   const Plan& plan_;
   std::unique_ptr<ha::TakeoverReader> reader_;
-  std::vector<ha::Reading> readings_;
+  std::vector<Left> left_;
   int64_t struck_ = 0;
   PodArrivals arrivals_;  // The last: its thread uses the swarm.
 };
@@ -137,7 +151,8 @@ absl::StatusOr<Json> RunHa(Swarm& swarm, const Plan& plan) {
   Print({{"event", "ready"}});
   std::string line;
   while (std::getline(std::cin, line)) RETURN_IF_ERROR(run.Obey(line));
-  result.update(run.Judge());
+  ASSIGN_OR_RETURN(const Json judgement, run.Judge());
+  result.update(judgement);
   result.update(DescribeSwarm(swarm));
   return result;
 }

@@ -1,5 +1,6 @@
 // The program spoke-swarm: thousands of simulated agents, to measure a server with and to catch it
 // lying.
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -198,6 +199,7 @@ int RunMain(int argc, char** argv) {
   // Debian's absl watches every lock for deadlocks: a third of this program's time, with thousands
   // of channels. The tests run the same code with it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  ::mallopt(M_MXFAST, 0);  // The server does this too.
   Swarm swarm(line.options);
   const absl::StatusOr<Json> result = line.run(swarm, line.plan);
   const Ledger::Complaints complaints = swarm.ledger().complaints();

@@ -1,5 +1,8 @@
 #include "tests/bench/swarm/swarm.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -48,6 +51,7 @@ Swarm::~Swarm() {
   }
   if (mover_.joinable()) mover_.join();
   if (thread_.joinable()) thread_.join();
+  if (destroyer_.joinable()) destroyer_.join();
 }
 
 void Swarm::Start() {
@@ -60,6 +64,7 @@ void Swarm::Start() {
       SetDue(i, now + absl::ToInt64Nanoseconds(delay));
     }
   }
+  destroyer_ = std::thread([this] { DestroyEnded(); });
   thread_ = std::thread([this] { Run(); });
   if (options_.target.servers.size() > 1) mover_ = std::thread([this] { MoveSlowAgents(); });
   if (options_.budget_refresh == absl::ZeroDuration()) return;
@@ -89,26 +94,41 @@ void Swarm::Run() {
   absl::MutexLock lock(&mutex_);
   const auto closed = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return open_ == 0; };
   mutex_.Await(absl::Condition(&closed));
-  ended_.clear();
+  all_ended_ = true;
+}
+
+void Swarm::DestroyEnded() {
+  constexpr int kLowest = 19;
+  // Linux has a priority for each thread (sched(7)). Without it this is only in others' way.
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLowest);
+  const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return all_ended_ || !ended_.empty();
+  };
+  while (true) {
+    std::vector<std::unique_ptr<Stream>> ended;
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(&ready));
+    if (ended_.empty()) return;
+    ended.swap(ended_);
+  }
 }
 
 bool Swarm::Next(std::vector<Due>& connect) {
   connect.clear();
-  // The streams are destroyed here, once the lock is let go.
-  std::vector<std::unique_ptr<Stream>> ended;
   absl::MutexLock lock(&mutex_);
   const int64_t now = NowNs();
   int64_t wait = 1'000'000'000;
   const bool held = held_;
-  if (!due_.empty() && !held) wait = std::min(wait, due_.top().at - now);
+  if (!due_.empty() && !held && MayDial()) wait = std::min(wait, due_.top().at - now);
   const auto ready = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !ended_.empty() || held_ != held;
+    return stopping_ || held_ != held ||
+           (!held && !due_.empty() && due_.top().at < now + wait && MayDial());
   };
   if (wait > 0) mutex_.AwaitWithTimeout(absl::Condition(&ready), absl::Nanoseconds(wait));
-  ended.swap(ended_);
   if (stopping_) return false;
   const int64_t later = NowNs();
-  while (!held_ && !due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce) {
+  while (!held_ && !due_.empty() && due_.top().at <= later && connect.size() < kMaxConnectsAtOnce &&
+         MayDial()) {
     const Due due = due_.top();
     due_.pop();
     Entry& entry = agents_[due.index];
@@ -116,6 +136,8 @@ bool Swarm::Next(std::vector<Due>& connect) {
     entry.due_at = -1;
     connect.push_back(due);
     ++open_;
+    entry.dialling = true;
+    ++dialling_;
   }
   return true;
 }
@@ -153,12 +175,21 @@ void Swarm::OnEnded(Agent& agent, std::unique_ptr<Stream> stream, const grpc::St
   if (entry.synced.exchange(0) != 0) --synced_;
   absl::MutexLock lock(&mutex_);
   --open_;
+  StopDialling(entry);
   if (stream != nullptr) ended_.push_back(std::move(stream));
   if (stopping_) return;
   ++ends_[KindOf(why)];
   const netagent::StreamEnd end{welcomed, absl::Nanoseconds(NowNs() - entry.last_attempt)};
   const absl::Duration delay = DelayAfter(entry, end);
   SetDue(IndexOf(agent), NowNs() + absl::ToInt64Nanoseconds(delay));
+}
+
+bool Swarm::MayDial() const {
+  return options_.target.servers.size() == 1 || dialling_ < kMostDialling;
+}
+
+void Swarm::StopDialling(Entry& entry) {
+  if (std::exchange(entry.dialling, false)) --dialling_;
 }
 
 void Swarm::SetDue(size_t index, int64_t at) {
@@ -245,7 +276,9 @@ void Swarm::OnWelcomed(Agent& agent, absl::Duration reconnect_within) {
   silent_[agent.server()] = false;
   {
     absl::MutexLock lock(&mutex_);
-    EntryOf(agent).reconnect.SetWithin(reconnect_within);
+    Entry& entry = EntryOf(agent);
+    entry.reconnect.SetWithin(reconnect_within);
+    StopDialling(entry);
   }
   if (EntryOf(agent).welcomed.exchange(NowNs()) == 0) ++connected_;
 }

@@ -24,7 +24,8 @@
 
 namespace spoke::swarm {
 
-// The swarm. Thread-safe. One thread of its own opens the streams; gRPC's read and write them.
+// The swarm. Thread-safe. One thread of its own opens the streams, and one destroys those that have
+// ended; gRPC's read and write them.
 class Swarm final : public AgentEvents {
  public:
   struct Options {
@@ -53,6 +54,10 @@ class Swarm final : public AgentEvents {
   // connections. It looks at the port, and moves, but not to one that agents have left and that has
   // welcomed nobody since; a real one keeps its stream until the other has finished the handshake.
   static constexpr absl::Duration kSlow = absl::Seconds(1);
+  // With several servers, how many streams may be on the way to be welcomed. A real agent has a
+  // processor of its own for its handshake; here each would wait at every step for those of all
+  // agents, so that none was through before nearly all were.
+  static constexpr size_t kMostDialling = 64;
 
   explicit Swarm(const Options& options);
   Swarm(const Swarm&) = delete;
@@ -140,6 +145,7 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> longest_wait{0};
     // --- Guarded by mutex_. ---
     size_t refused = 0;   // The servers that have not welcomed it since the last pause.
+    bool dialling = false;  // Its stream has been begun, and has neither been welcomed nor ended.
     bool moving = false;  // Its stream ends since it moves to another server.
     int64_t due_at = -1;  // When it is to connect; -1: it has, or is about to.
     netagent::Reconnect reconnect;
@@ -154,13 +160,19 @@ class Swarm final : public AgentEvents {
   Entry& EntryOf(const Agent& agent) { return agents_[IndexOf(agent)]; }
 
   void Run();
-  // Waits until something is due, to connect or to be destroyed; false when it is time to go.
+  // Waits until something is due; false when it is time to go.
   bool Next(std::vector<Due>& connect);
+  // Destroys streams that have ended, until all have and Run() is over. That costs as much as a
+  // handshake does, which a real agent bears on a machine of its own, so it has the lowest priority.
+  void DestroyEnded();
   void Connect(const Due& due);
   // Whether the server that the agent turns to takes connections, or is the only one. Called on
   // thread_ alone.
   bool IsWorthADial(const Agent& agent);
   void SetDue(size_t index, int64_t at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether another stream may be begun: see kMostDialling.
+  bool MayDial() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void StopDialling(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MoveSlowAgents();
   // Has the agents move that wait since before `slow`.
   void MoveThoseWaitingSince(int64_t slow);
@@ -189,7 +201,9 @@ class Swarm final : public AgentEvents {
   mutable absl::Mutex mutex_;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> due_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Stream>> ended_ ABSL_GUARDED_BY(mutex_);
+  bool all_ended_ ABSL_GUARDED_BY(mutex_) = false;  // No stream follows those in ended_.
   size_t open_ ABSL_GUARDED_BY(mutex_) = 0;  // The streams that OnEnded() has not been called for.
+  size_t dialling_ ABSL_GUARDED_BY(mutex_) = 0;  // The entries of which that is true.
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, uint64_t> ends_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
@@ -203,6 +217,7 @@ class Swarm final : public AgentEvents {
   std::vector<Look> looks_;
   // The threads are last: they use all of the above.
   std::thread mover_;
+  std::thread destroyer_;
   std::thread thread_;
 };
 

@@ -56,7 +56,7 @@ absl::StatusOr<int64_t> TakeoverReader::BeforeTakeover() {
   return before;
 }
 
-absl::StatusOr<Reading> TakeoverReader::Read() {
+absl::StatusOr<TakeoverReader::Records> TakeoverReader::Read() {
   ASSIGN_OR_RETURN(const int64_t revision, BeforeTakeover());
   const ipam::KeyRange range = layout_.Records(ipam::KeyRange::WithPrefix(ipam::kNodeKeyPrefix));
   pb::RangeRequest request;
@@ -64,14 +64,22 @@ absl::StatusOr<Reading> TakeoverReader::Read() {
   request.set_range_end(range.end);
   request.set_revision(revision);
   request.set_limit(kPage);
-  Reading reading;
+  Records records;
   while (true) {
     pb::RangeResponse page;
     RETURN_IF_ERROR(connection_->Range(request, page, kPageTime));
-    for (const mvccpb::KeyValue& found : page.kvs()) RETURN_IF_ERROR(Add(found.value(), reading));
-    if (!page.more() || page.kvs().empty()) return reading;
+    for (mvccpb::KeyValue& found : *page.mutable_kvs()) {
+      records.push_back(std::move(*found.mutable_value()));
+    }
+    if (!page.more() || page.kvs().empty()) return records;
     request.set_key(page.kvs(page.kvs_size() - 1).key() + '\0');
   }
+}
+
+absl::StatusOr<Reading> TakeoverReader::Decode(const Records& records) const {
+  Reading reading;
+  for (const std::string& record : records) RETURN_IF_ERROR(Add(record, reading));
+  return reading;
 }
 
 absl::Status TakeoverReader::Add(std::string_view record, Reading& reading) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -32,10 +33,16 @@ class TakeoverReader {
   // Remembers who leads. Errors: kUnavailable (nobody does, or etcd does not answer).
   absl::Status Remember();
 
-  // Reads what the leader that was remembered has left. The caller sets the reading's times. Call
-  // it within ten seconds: then etcd's history is gone. Errors: kUnavailable (no other server has
-  // taken over yet); kOutOfRange (the history is gone); kDataLoss (a record is damaged).
-  absl::StatusOr<Reading> Read();
+  // The records of nodes, as the store has them.
+  using Records = std::vector<std::string>;
+
+  // Reads what the leader that was remembered has left. Call it within ten seconds: then etcd's
+  // history is gone. Errors: kUnavailable (no other server has taken over yet); kOutOfRange (the
+  // history is gone).
+  absl::StatusOr<Records> Read();
+  // Decodes that, which takes half a second of a processor for 7,500 nodes: not while something is
+  // measured. The caller sets the reading's times. Errors: kDataLoss (a record is damaged).
+  absl::StatusOr<Reading> Decode(const Records& records) const;
 
  private:
   struct Leader {

@@ -169,6 +169,9 @@ void AddRefusals(const Servers& servers, const Enrollment* enrollment,
   metrics.AddSource([listeners = std::move(listeners)] { return RefusalSamples(listeners); });
 }
 
+// With three members on one disk a commit takes about half of that.
+constexpr absl::Duration kGatherForEtcd = absl::Milliseconds(10);
+
 absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
   ASSIGN_OR_RETURN(const std::vector<ip::Address> own, OwnAddresses());
   ASSIGN_OR_RETURN(const std::string id, tls::RandomBytes(kStoreIdBytes));
@@ -177,7 +180,8 @@ absl::StatusOr<ServerSettings> SettingsOf(const ServerConfig& config) {
       .fleet = config.policy,
       .protected_addresses = ProtectedAddressesOf(config.listen_agents, own, config.advertised),
       .new_store_id = absl::BytesToHexString(id),
-      .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000))};
+      .max_cut_permille = static_cast<uint32_t>(std::lround(config.max_cut_share * 1000)),
+      .gather = config.etcd ? kGatherForEtcd : absl::ZeroDuration()};
 }
 
 // Certificates are good by the time of day; all else is measured by what nobody sets.

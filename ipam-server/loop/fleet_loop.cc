@@ -12,6 +12,8 @@ namespace {
 constexpr absl::Duration kTick = absl::Milliseconds(100);
 // The work of what agents say, in one turn: well below 50 ms, its commit included.
 constexpr size_t kWorkPerTurn = 1000;
+// As many messages are stored at once, whatever could still be gathered.
+constexpr size_t kWorthACommit = 64;
 // The nodes waiting for addresses at which no more agents are welcomed: otherwise the first would
 // have all of theirs only with the last.
 constexpr size_t kMostWaitingForPlan = 32;
@@ -84,9 +86,21 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
   return ticks ? std::min(wait, kTick) : wait;
 }
 
+absl::Duration FleetLoop::Gathering() const {
+  if (settings_.gather == absl::ZeroDuration()) return absl::ZeroDuration();
+  const absl::Duration passed = edges_.clock.Now() - committed_at_;
+  if (passed < absl::ZeroDuration() || passed >= settings_.gather ||
+      edges_.mailbox.waiting_agents() + edges_.mailbox.waiting_hellos() >= kWorthACommit) {
+    return absl::ZeroDuration();
+  }
+  return settings_.gather - passed;
+}
+
 bool FleetLoop::RunOnce(absl::Duration wait) {
+  const absl::Duration gathering = Gathering();
+  if (gathering > absl::ZeroDuration()) wait = std::min(wait, gathering);
   auto taken =
-      edges_.mailbox.Take(Patience(wait), {.agents = writable_,
+      edges_.mailbox.Take(Patience(wait), {.agents = writable_ && gathering == absl::ZeroDuration(),
                                            .hellos = plan_waiting_.size() < kMostWaitingForPlan,
                                            .queries = reloading_ == nullptr,
                                            .work = kWorkPerTurn});
@@ -158,6 +172,7 @@ void FleetLoop::Commit(Batch& batch) {
   }
   if (!empty) {
     ++counters_.commits;
+    committed_at_ = edges_.clock.Now();
     state_.recovery.Committed();
     token_.clear();
   }

@@ -261,6 +261,8 @@ class FleetLoop {
   void RememberMark(absl::Time now, bool at_once);
 
   absl::Duration Patience(absl::Duration wait) const;
+  // Returns how long what agents say is still to gather; zero when there is enough for a commit.
+  absl::Duration Gathering() const;
   void HandleChanges(Batch& batch);
   void KeepTime(Batch& batch);
   void ReviewSome(Batch& batch);
@@ -361,6 +363,7 @@ class FleetLoop {
   NodeKey reviewed_;         // The last one; the next review goes on behind it.
   NodeKey waiting_looked_;   // The last of those where pods wait that was looked at.
   absl::Time last_tick_;
+  absl::Time committed_at_;  // When the last commit that stored something ended.
   StatePublisher publisher_;
   double review_credit_ = 0;
   bool writable_ = true;                  // The last commit went through.

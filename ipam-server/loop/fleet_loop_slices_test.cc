@@ -391,5 +391,59 @@ TEST_F(SlicesTest, AnAgentThatSaysItBootsAllTheTimeLeavesTheCloudToOthers) {
   EXPECT_EQ(cloud_.waiting().size(), 1U) << "another is asked for at once";
 }
 
+// A commit to three machines costs all of them much, and what agents say rarely hurries.
+TEST_F(FleetLoopTest, WhatAgentsSayGathersAfterACommit) {
+  settings_.gather = absl::Milliseconds(10);
+  loop_ = NewLoop();
+  Greet(1);
+  AnswerCloud();
+  clock_.Advance(absl::Milliseconds(10));
+  Step();
+  ASSERT_EQ(CountAddresses(Stored()).available, 2U) << "the cloud's answer gathers too";
+  Report(1, AssignOne());
+  Step();
+  EXPECT_TRUE(SentTo<node_api::ReportAck>(1).empty());
+  clock_.Advance(absl::Milliseconds(9));
+  Step();
+  EXPECT_TRUE(SentTo<node_api::ReportAck>(1).empty());
+  clock_.Advance(absl::Milliseconds(1));
+  Step();
+  EXPECT_EQ(SentTo<node_api::ReportAck>(1).size(), 1U);
+}
+
+TEST_F(FleetLoopTest, OperatorsDoNotWaitForWhatGathers) {
+  settings_.gather = absl::Milliseconds(10);
+  loop_ = NewLoop();
+  Greet(1);
+  bool asked = false;
+  absl::Status changed = absl::UnknownError("not yet");
+  loop_->PostQuery([&](const FleetView&) { asked = true; });
+  loop_->PostChange([](ServerState&, RawRecords&) { return Effects{}; },
+                    [&](const absl::Status& status) { changed = status; });
+  Step();
+  EXPECT_TRUE(asked);
+  EXPECT_TRUE(changed.ok()) << changed;
+}
+
+TEST_F(FleetLoopTest, EnoughForACommitDoesNotWaitForMore) {
+  settings_.gather = absl::Milliseconds(10);
+  loop_ = NewLoop();
+  Greet(1);
+  for (int i = 0; i < 64; ++i) Report(1, {.sequence = 1});
+  Step();
+  EXPECT_FALSE(SentTo<node_api::ReportAck>(1).empty());
+}
+
+// A clock that is set back must not hold up anything.
+TEST_F(FleetLoopTest, NothingGathersByAClockThatWasSetBack) {
+  settings_.gather = absl::Milliseconds(10);
+  loop_ = NewLoop();
+  Greet(1);
+  clock_.Advance(-absl::Hours(1));
+  Report(1, AssignOne());
+  Step();
+  EXPECT_FALSE(SentTo<node_api::ReportAck>(1).empty());
+}
+
 }  // namespace
 }  // namespace spoke::ipam

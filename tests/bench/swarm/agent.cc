@@ -1,12 +1,15 @@
 #include "tests/bench/swarm/agent.h"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <utility>
 
 #include "absl/strings/str_replace.h"
 #include "lib/base/status.h"
+#include "lib/os/file.h"
 
 namespace spoke::swarm {
 namespace {
@@ -36,6 +39,19 @@ std::shared_ptr<grpc::Channel> NewChannel(
   return grpc::CreateCustomChannel(server, credentials, arguments);
 }
 
+// As rpc::ClientCredentials(), but with gRPC's default for the authority's certificate, which
+// ShareAuthority() has set: gRPC decodes that once, and any other anew for each connection.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
+    const rpc::TlsFiles& files) {
+  constexpr size_t kMaxPemBytes = 64U << 10U;
+  RETURN_IF_ERROR(files.Validate());
+  if (files.insecure) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions options;
+  ASSIGN_OR_RETURN(options.pem_cert_chain, os::ReadFile(files.certificate, kMaxPemBytes));
+  ASSIGN_OR_RETURN(options.pem_private_key, os::ReadFile(files.key, kMaxPemBytes));
+  return grpc::SslCredentials(options);
+}
+
 // A channel that has failed waits before it tries again, which a real agent's new one does not.
 bool CanConnect(grpc_connectivity_state state) {
   return state != GRPC_CHANNEL_TRANSIENT_FAILURE && state != GRPC_CHANNEL_SHUTDOWN;
@@ -49,6 +65,11 @@ int64_t ClockNs(clockid_t clock) {
 
 }  // namespace
 
+void ShareAuthority(const std::string& ca) {
+  // This names the file to gRPC (doc/environment_variables.md of gRPC).
+  ::setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", ca.c_str(), /*overwrite=*/1);
+}
+
 int64_t NowNs() { return ClockNs(CLOCK_MONOTONIC); }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> Agent::FindChannel() {
@@ -58,7 +79,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> Agent::FindChannel() {
   for (std::string* path : {&tls.ca, &tls.certificate, &tls.key}) {
     *path = absl::StrReplaceAll(*path, {{"{}", NamesOf(index_).name}});
   }
-  ASSIGN_OR_RETURN(const auto credentials, rpc::ClientCredentials(tls));
+  ASSIGN_OR_RETURN(const auto credentials, MakeCredentials(tls));
   channel = NewChannel(target_.servers[server_], credentials);
   return channel;
 }

@@ -28,6 +28,10 @@ class Stream;
 // Returns the nanoseconds of CLOCK_MONOTONIC.
 int64_t NowNs();
 
+// Has all agents of this process, from the first on, trust the authority whose certificate is in
+// that file. Call it before there are other threads.
+void ShareAuthority(const std::string& ca);
+
 // The events that agents tell their owner. They are called on gRPC's threads, so thread-safe and
 // quick.
 class AgentEvents {

@@ -200,6 +200,7 @@ int RunMain(int argc, char** argv) {
   // of channels. The tests run the same code with it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   ::mallopt(M_MXFAST, 0);  // The server does this too.
+  ShareAuthority(line.options.target.tls.ca);
   Swarm swarm(line.options);
   const absl::StatusOr<Json> result = line.run(swarm, line.plan);
   const Ledger::Complaints complaints = swarm.ledger().complaints();

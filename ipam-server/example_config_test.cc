@@ -55,7 +55,7 @@ TEST(ExampleConfig, OfSeveralServersIsAcceptedAndShowsTheDefaults) {
   ASSERT_TRUE(config->etcd);
   const EtcdConfig defaults;
   EXPECT_EQ(config->etcd->prefix, defaults.prefix);
-  EXPECT_EQ(config->etcd->lease, defaults.lease);
+  EXPECT_EQ(config->etcd->lease, absl::Seconds(2)) << "for members with an etcd of Spoke's own";
   EXPECT_EQ(config->etcd->listen_standbys, defaults.listen_standbys);
   EXPECT_EQ(config->sqlite, ServerConfig().sqlite);
 }

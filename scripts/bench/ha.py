@@ -22,7 +22,7 @@ from fleet import ADDRESSES_A_NODE, AGENTS, Server, Swarm, agents_tls, make_cert
 from harness import Failure, cpu_seconds_exact, low_port, main, median, memory_kib, say, wait_until
 
 SERVERS = 3
-LEASE_S = 3
+LEASE_S = 2
 # How long a member's loss is watched, and a server that stands still.
 WATCH_S = 5
 STOPPED_S = 10

@@ -83,10 +83,10 @@ class HaRun {
     const ha::Verdict verdict = ha::CheckHistory(swarm_.ledger().history(), readings);
     for (const std::string& text : verdict.first) fmt::print(stderr, "spoke-swarm: {}\n", text);
     return Json{{"doubled", verdict.doubled},    {"lost", verdict.lost},
-            {"first_faults", verdict.first}, {"holds", verdict.holds},
-            {"moves", verdict.moves},        {"uses", verdict.uses},
-            {"readings", readings.size()},  {"compared", verdict.compared},
-            {"pods", arrivals_.arrived()},   {"pods_without_address", arrivals_.failed()}};
+                {"first_faults", verdict.first}, {"holds", verdict.holds},
+                {"moves", verdict.moves},        {"uses", verdict.uses},
+                {"readings", readings.size()},   {"compared", verdict.compared},
+                {"pods", arrivals_.arrived()},   {"pods_without_address", arrivals_.failed()}};
   }
 
  private:
@@ -120,9 +120,8 @@ class HaRun {
     }
     ASSIGN_OR_RETURN(auto records, reader_->Read());
     Print({{"event", "read"}, {"records", records.size()}});
-    left_.push_back({.from = struck_,
-                     .to = struck_ + swarm_.first_wait(),
-                     .records = std::move(records)});
+    left_.push_back(
+        {.from = struck_, .to = struck_ + swarm_.first_wait(), .records = std::move(records)});
     return absl::OkStatus();
   }
 

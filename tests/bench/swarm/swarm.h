@@ -144,10 +144,10 @@ class Swarm final : public AgentEvents {
     std::atomic<int64_t> next_wait{0};
     std::atomic<int64_t> longest_wait{0};
     // --- Guarded by mutex_. ---
-    size_t refused = 0;   // The servers that have not welcomed it since the last pause.
+    size_t refused = 0;     // The servers that have not welcomed it since the last pause.
     bool dialling = false;  // Its stream has been begun, and has neither been welcomed nor ended.
-    bool moving = false;  // Its stream ends since it moves to another server.
-    int64_t due_at = -1;  // When it is to connect; -1: it has, or is about to.
+    bool moving = false;    // Its stream ends since it moves to another server.
+    int64_t due_at = -1;    // When it is to connect; -1: it has, or is about to.
     netagent::Reconnect reconnect;
   };
   struct Due {
@@ -163,7 +163,8 @@ class Swarm final : public AgentEvents {
   // Waits until something is due; false when it is time to go.
   bool Next(std::vector<Due>& connect);
   // Destroys streams that have ended, until all have and Run() is over. That costs as much as a
-  // handshake does, which a real agent bears on a machine of its own, so it has the lowest priority.
+  // handshake does, which a real agent bears on a machine of its own, so it has the lowest
+  // priority.
   void DestroyEnded();
   void Connect(const Due& due);
   // Whether the server that the agent turns to takes connections, or is the only one. Called on

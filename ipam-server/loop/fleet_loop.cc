@@ -88,7 +88,7 @@ absl::Duration FleetLoop::Patience(absl::Duration wait) const {
 
 absl::Duration FleetLoop::Gathering() const {
   if (settings_.gather == absl::ZeroDuration()) return absl::ZeroDuration();
-  const absl::Duration passed = edges_.clock.Now() - committed_at_;
+  const absl::Duration passed = edges_.clock.Now() - gathers_since_;
   if (passed < absl::ZeroDuration() || passed >= settings_.gather ||
       edges_.mailbox.waiting_agents() + edges_.mailbox.waiting_hellos() >= kWorthACommit) {
     return absl::ZeroDuration();
@@ -123,7 +123,12 @@ bool FleetLoop::RunOnce(absl::Duration wait) {
   probes_.Expire(batch.now);
   trials_.Expire(batch.now);
   node_data_.Expire(batch.now);
+  const uint64_t commits = counters_.commits;
   Commit(batch);
+  // Other commits must not hold agents up: those of operators and of plans may follow one another.
+  if (gathering == absl::ZeroDuration() && counters_.commits != commits) {
+    gathers_since_ = edges_.clock.Now();
+  }
   if (edges_.metrics != nullptr) {
     publisher_.Step({state_, sessions_, edges_.mailbox, edges_.store, writable_}, batch.now,
                     *edges_.metrics);
@@ -172,7 +177,6 @@ void FleetLoop::Commit(Batch& batch) {
   }
   if (!empty) {
     ++counters_.commits;
-    committed_at_ = edges_.clock.Now();
     state_.recovery.Committed();
     token_.clear();
   }

@@ -363,7 +363,7 @@ class FleetLoop {
   NodeKey reviewed_;         // The last one; the next review goes on behind it.
   NodeKey waiting_looked_;   // The last of those where pods wait that was looked at.
   absl::Time last_tick_;
-  absl::Time committed_at_;  // When the last commit that stored something ended.
+  absl::Time gathers_since_;  // When the last turn ended that took what agents say, and stored.
   StatePublisher publisher_;
   double review_credit_ = 0;
   bool writable_ = true;                  // The last commit went through.

@@ -425,6 +425,30 @@ TEST_F(FleetLoopTest, OperatorsDoNotWaitForWhatGathers) {
   EXPECT_TRUE(changed.ok()) << changed;
 }
 
+// Each of an operator's changes is a commit of its own.
+TEST_F(FleetLoopTest, OperatorsWhoseChangesDoNotEndHoldUpNoAgent) {
+  settings_.gather = absl::Milliseconds(10);
+  loop_ = NewLoop();
+  Greet(1);
+  Report(1, {.sequence = 1});
+  for (int i = 0; i < 4; ++i) {
+    clock_.Advance(absl::Milliseconds(4));
+    absl::Status changed = absl::UnknownError("not yet");
+    const int64_t before = store_.Stats().records_written;
+    loop_->PostChange(
+        [](ServerState&, RawRecords&) {
+          Effects effects;
+          effects.changed.insert(kNode);
+          return effects;
+        },
+        [&](const absl::Status& status) { changed = status; });
+    Step();
+    ASSERT_TRUE(changed.ok()) << changed;
+    ASSERT_GT(store_.Stats().records_written, before);
+  }
+  EXPECT_EQ(SentTo<node_api::ReportAck>(1).size(), 1U);
+}
+
 TEST_F(FleetLoopTest, EnoughForACommitDoesNotWaitForMore) {
   settings_.gather = absl::Milliseconds(10);
   loop_ = NewLoop();

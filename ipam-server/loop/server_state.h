@@ -42,9 +42,9 @@ struct ServerSettings {
   std::string new_store_id = "new";                        // A new store's id; random.
   // How many of its connections a policy may end on a node without an operator's word, per 1000.
   uint32_t max_cut_permille = 50;
-  // How long what agents say gathers after a commit, so that one commit stores more of it; for a
-  // store where each costs several machines a round trip and a write to disk. Operators do not
-  // wait for it. Zero: it does not gather.
+  // The longest that what agents say gathers after a commit of it, so that the next stores more;
+  // for a store where each costs several machines a round trip and a write to disk. Operators do
+  // not wait for it, and what is enough for a commit does not. Zero: it does not gather.
   absl::Duration gather = absl::ZeroDuration();
 };
 

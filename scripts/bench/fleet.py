@@ -80,6 +80,7 @@ class Server:
         settle_file_limit()
         self.bench = bench
         self.name = name
+        self.pools = pools
         self.port = low_port()
         self.admin = bench.path(f"{name}.sock")
         if len(self.admin) > 100:  # A unix socket's path may have 107.
@@ -89,10 +90,10 @@ class Server:
         os.makedirs(directory, exist_ok=True)
         self.database = os.path.join(directory, "server.db")
         self.config = bench.path(f"{name}.yaml")
-        pools = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(pools))
+        rows = "\n".join(f"  - {{name: pool{i}, cidr: {cidr}}}" for i, cidr in enumerate(pools))
         with open(self.config, "w", encoding="utf-8") as out:
             out.write(CONFIG.format(port=self.port, admin=self.admin,
-                                    pools=pools, addresses=addresses, most=most, cooldown=cooldown,
+                                    pools=rows, addresses=addresses, most=most, cooldown=cooldown,
                                     store=store or f"{{sqlite: {self.database}}}",
                                     tls=server_tls(certificates)))
         self.process = None
@@ -151,7 +152,7 @@ class Server:
 
     def copy_store(self, name):
         """Copies what is on disk while no server runs, for another Server to look at."""
-        other = Server(self.bench, name)
+        other = Server(self.bench, name, pools=self.pools)
         for suffix in ("", "-wal"):
             if os.path.exists(self.database + suffix):
                 subprocess.run(["cp", self.database + suffix, other.database + suffix], check=True)

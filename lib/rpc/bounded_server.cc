@@ -18,6 +18,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -36,6 +37,12 @@ constexpr int64_t kLogMs = 60'000;
 // The most connections accepted in a round; then those that are there are looked at.
 constexpr int kAcceptsARound = 64;
 constexpr int kNoDescriptorsMs = 100;
+// How soon to look again whether gRPC has closed a connection whose peer has ended it, and how
+// often to look at all of them.
+constexpr int kEndingMs = 10;
+constexpr int kSweepMs = 5'000;
+// When all places are taken, all connections are looked at, but not more often than this.
+constexpr int kFullSweepMs = 1'000;
 // The numbers that epoll knows us by; connections have numbers from kFirstConnection on.
 constexpr uint64_t kWake = 0;
 constexpr uint64_t kFirstSocket = 1;
@@ -70,6 +77,14 @@ bool IsOwnUser(int fd) {
   socklen_t size = sizeof(peer);
   if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) return false;
   return peer.uid == 0 || peer.uid == ::geteuid();
+}
+
+// Returns the number that the kernel gives to no other socket before it boots (SO_COOKIE); 0: the
+// descriptor is no socket's.
+uint64_t CookieOf(int fd) {
+  uint64_t cookie = 0;
+  socklen_t size = sizeof(cookie);
+  return ::getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &size) < 0 ? 0 : cookie;
 }
 
 // Returns the bytes since it began; nullopt: it is not of TCP.
@@ -163,6 +178,7 @@ class BoundedServer::Watch {
 
   void Run() {
     epoll_ = os::UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+    copy_ = os::UniqueFd(::fcntl(epoll_.get(), F_DUPFD_CLOEXEC, 0));
     Add(server_.wake_.get(), EPOLLIN, kWake);
     for (size_t i = 0; i < server_.sockets_.size(); ++i) {
       Add(server_.sockets_[i].get(), EPOLLIN, kFirstSocket + i);
@@ -172,8 +188,12 @@ class BoundedServer::Watch {
   }
 
  private:
+  // The descriptor is gRPC's, which closes it without telling us: then the kernel has forgotten
+  // what we asked of it, and its number may be anything else's. Whether it still is this
+  // connection's its cookie says.
   struct Connection {
-    os::UniqueFd fd;  // The second descriptor; gRPC has its own.
+    int fd = -1;
+    uint64_t cookie = 0;
     MessageCounter::Peer from;
     MessageCounter::Bytes whole;  // The bytes of its whole messages.
     ByteMeter::Connection meter;
@@ -188,7 +208,7 @@ class BoundedServer::Watch {
   bool Turn() {
     std::array<epoll_event, 64> events{};
     const int count =
-        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+        ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), Patience());
     if (count < 0 && errno != EINTR) return false;
     for (int i = 0; i < count; ++i) {
       // These are copies: the kernel packs the struct, so that nothing may refer to its members.
@@ -197,10 +217,19 @@ class BoundedServer::Watch {
       if (number < kFirstConnection) {
         Accept(server_.sockets_[number - kFirstSocket].get());
       } else {
-        Look(number, (events[static_cast<size_t>(i)].events & (EPOLLHUP | EPOLLERR)) != 0);
+        constexpr uint32_t kEnds = uint32_t{EPOLLHUP} | uint32_t{EPOLLERR} | uint32_t{EPOLLRDHUP};
+        Look(number, (events[static_cast<size_t>(i)].events & kEnds) != 0);
       }
     }
+    ending_ = DropClosed(ending_);
+    if (os::MonotonicMs() - swept_ms_ >= kSweepMs) Sweep();
     return true;
+  }
+
+  // Returns for how many milliseconds nothing has to be done unless something happens; -1: forever.
+  int Patience() const {
+    if (!ending_.empty()) return kEndingMs;
+    return connections_.empty() ? -1 : kSweepMs;
   }
 
   void Accept(int socket) {
@@ -228,80 +257,126 @@ class BoundedServer::Watch {
     if (server_.listener_.own_users_only && !IsOwnUser(fd.get())) {
       return Count(Refusal::kUnauthorized, peer);
     }
-    const PeerGate::Verdict verdict = gate_.Enter(peer, TimeOf(now));
+    const PeerGate::Verdict verdict = Enter(peer, now);
     if (verdict.refused) {
       ResetAtEnd(fd.get());
       return Count(*verdict.refused, peer);
     }
     if (verdict.evict) Evict(*verdict.evict);
     Prepare(fd.get(), limits_.unread);
-    os::UniqueFd second(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
-    if (!second.valid()) {
-      gate_.Leave(peer);
-      return Count(Refusal::kFull, peer);
-    }
     const uint64_t number = next_++;
-    const Connection& connection =
-        connections_
-            .emplace(number, Connection{.fd = std::move(second),
-                                        .from = from,
-                                        .whole = server_.messages_->Add(from),
-                                        .meter = meter_.Begin(peer, TimeOf(now))})
-            .first->second;
-    // Each arrival is told once. gRPC may have read it before we are told; a socket that can be
-    // written to is told of even then. The end of a connection is told without being asked for.
-    constexpr uint32_t kArrivals = uint32_t{EPOLLIN} | uint32_t{EPOLLOUT} | uint32_t{EPOLLET};
-    Add(connection.fd.get(), limits_.burst_bytes > 0 ? kArrivals : 0, number);
+    connections_.emplace(number, Connection{.fd = fd.get(),
+                                            .cookie = CookieOf(fd.get()),
+                                            .from = from,
+                                            .whole = server_.messages_->Add(from),
+                                            .meter = meter_.Begin(peer, TimeOf(now))});
+    by_peer_[peer].insert(number);
+    // Each arrival, and the peer's end, is told once. gRPC may have read it before we are told; a
+    // socket that can be written to is told of even then.
+    constexpr uint32_t kEnd = uint32_t{EPOLLRDHUP} | uint32_t{EPOLLET};
+    constexpr uint32_t kArrivals = uint32_t{EPOLLIN} | uint32_t{EPOLLOUT} | kEnd;
+    Add(fd.get(), limits_.burst_bytes > 0 ? kArrivals : kEnd, number);
     server_.handover_->Add(std::move(fd));
+  }
+
+  // Asks the gate. Nobody is refused for a connection of its own that gRPC has closed already.
+  PeerGate::Verdict Enter(const ip::Address& peer, int64_t now) {
+    const bool full = gate_.connections() >= limits_.peers.connections;
+    if (full && now - swept_ms_ >= kFullSweepMs) Sweep();
+    PeerGate::Verdict verdict = gate_.Enter(peer, TimeOf(now));
+    if (verdict.refused != Refusal::kPeerConnections) return verdict;
+    const auto own = by_peer_.find(peer);
+    if (own == by_peer_.end()) return verdict;
+    DropClosed(std::set<uint64_t>(own->second));
+    return gate_.Enter(peer, TimeOf(now));
   }
 
   // Looks at a connection that has sent something, or has ended, perhaps with too much.
   void Look(uint64_t number, bool ended) {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
+    if (!IsOpen(found->second)) return Drop(number);
     const int64_t now = os::MonotonicMs();
     const ip::Address peer = found->second.from.first;
-    const bool within = limits_.burst_bytes == 0 || IsWithin(found->second, now);
-    if (!within) Cut(number);
-    if (within && ended) Drop(number);
-    if (within) return;
+    if (ended) ending_.insert(number);
+    if (limits_.burst_bytes == 0 || IsWithin(found->second, now)) return;
+    // False: gRPC has closed it meanwhile, and what was read may be another's.
+    if (!Cut(number)) return;
     gate_.Punish(peer, TimeOf(now));
     Count(Refusal::kBytes, peer);
   }
 
   bool IsWithin(Connection& connection, int64_t now) {
     const uint64_t whole = connection.whole->load(std::memory_order_acquire);
-    const std::optional<uint64_t> received = BytesReceived(connection.fd.get());
+    const std::optional<uint64_t> received = BytesReceived(connection.fd);
     if (!received) return true;
     return meter_.Look(connection.meter, {.bytes = *received, .whole = whole}, TimeOf(now));
   }
 
-  // Lets the oldest connection of `peer` give way.
-  void Evict(const ip::Address& peer) {
-    for (const auto& [number, connection] : connections_) {
-      if (connection.from.first != peer) continue;
-      Count(Refusal::kFull, peer);
-      return Cut(number);
+  static bool IsOpen(const Connection& connection) {
+    return CookieOf(connection.fd) == connection.cookie;
+  }
+
+  // Drops those of `numbers` that gRPC has closed. Returns the others.
+  std::set<uint64_t> DropClosed(const std::set<uint64_t>& numbers) {
+    std::set<uint64_t> open;
+    for (const uint64_t number : numbers) {
+      const auto found = connections_.find(number);
+      if (found == connections_.end()) continue;
+      if (IsOpen(found->second)) {
+        open.insert(number);
+      } else {
+        Drop(number);
+      }
+    }
+    return open;
+  }
+
+  // Drops all that gRPC has closed by itself: nobody tells of that.
+  void Sweep() {
+    swept_ms_ = os::MonotonicMs();
+    for (auto next = connections_.begin(); next != connections_.end();) {
+      const auto& [number, connection] = *next++;
+      if (!IsOpen(connection)) Drop(number);
     }
   }
 
-  // Cuts a connection. gRPC sees its end, and closes it.
-  void Cut(uint64_t number) {
-    const int fd = connections_.at(number).fd.get();
-    ResetAtEnd(fd);
-    static_cast<void>(::shutdown(fd, SHUT_RDWR));
+  // Lets the oldest connection of `peer` give way.
+  void Evict(const ip::Address& peer) {
+    const auto own = by_peer_.find(peer);
+    if (own == by_peer_.end()) return;
+    Count(Refusal::kFull, peer);
+    Cut(*own->second.begin());
+  }
+
+  // Cuts a connection, and drops it. gRPC sees its end, and closes it. Returns false if gRPC has
+  // closed it before.
+  bool Cut(uint64_t number) {
+    const Connection& connection = connections_.at(number);
+    // What a copy stands for does not change, so that nothing else is cut. Its descriptor is there
+    // already, so that it can be made when no other is to be had.
+    const bool open = ::dup3(connection.fd, copy_.get(), O_CLOEXEC) >= 0 &&
+                      CookieOf(copy_.get()) == connection.cookie;
+    if (open) {
+      ResetAtEnd(copy_.get());
+      static_cast<void>(::shutdown(copy_.get(), SHUT_RDWR));
+    }
+    static_cast<void>(::dup3(epoll_.get(), copy_.get(), O_CLOEXEC));  // The socket is gRPC's again.
     Drop(number);
+    return open;
   }
 
   void Drop(uint64_t number) {
     const auto found = connections_.find(number);
     if (found == connections_.end()) return;
-    // While gRPC has the socket, epoll would keep it too.
-    static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd.get(), nullptr));
-    gate_.Leave(found->second.from.first);
+    const ip::Address peer = found->second.from.first;
+    gate_.Leave(peer);
     meter_.End(found->second.meter);
     server_.messages_->Remove(found->second.from, found->second.whole);
     connections_.erase(found);
+    const auto own = by_peer_.find(peer);
+    own->second.erase(number);
+    if (own->second.empty()) by_peer_.erase(own);
   }
 
   void Count(Refusal refusal, const ip::Address& peer) {
@@ -322,8 +397,12 @@ class BoundedServer::Watch {
   PeerGate gate_;
   ByteMeter meter_;
   os::UniqueFd epoll_;
+  os::UniqueFd copy_;  // A second descriptor of `epoll_`, and of a connection while that is cut.
   std::map<uint64_t, Connection> connections_;  // The connections by number: the oldest first.
+  std::map<ip::Address, std::set<uint64_t>> by_peer_;
+  std::set<uint64_t> ending_;  // Those whose peer has ended them.
   uint64_t next_ = kFirstConnection;
+  int64_t swept_ms_ = 0;
   int64_t log_ms_ = 0;  // The time before which nothing is told.
   uint64_t untold_ = 0;
 };

@@ -2,9 +2,9 @@
 // peer has and how often it opens them (PeerGate), and how many bytes each sends. What gRPC can
 // bound, it is told to: streams, headers, memory, handshakes, and connections that nobody uses.
 //
-// Each connection is watched by a second descriptor of it, without a copy of what passes: when it
-// has sent too much, or too much that does not become messages, it is reset at once. Its peer then
-// has to stay away for a time.
+// Each connection is watched beside gRPC, by its only descriptor and without a copy of what passes:
+// when it has sent too much, or too much that does not become messages, it is reset at once. Its
+// peer then has to stay away for a time.
 #pragma once
 
 #include <grpcpp/server.h>

@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <iterator>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -104,6 +106,17 @@ class BoundedServerTest : public testing::Test {
     return got == 0 || errno == ECONNRESET;
   }
 
+  // Waits until gRPC has taken the connection: then it sends its settings (RFC 9113, section 3.4).
+  static void AwaitSettings(const os::UniqueFd& fd) {
+    char byte = 0;
+    EXPECT_EQ(::recv(fd.get(), &byte, sizeof(byte), 0), 1);
+  }
+
+  static ptrdiff_t CountDescriptors() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  }
+
   static uint64_t CountOf(const BoundedServer& server, Refusal refusal) {
     return server.refusals()->counts()[static_cast<size_t>(refusal)];
   }
@@ -163,6 +176,36 @@ TEST_F(BoundedServerTest, AHandshakeThatNeverEndsIsCutAndItsPlaceFree) {
   for (int i = 0; i < 4; ++i) silent.push_back(Connect(server->port()));
   for (const os::UniqueFd& fd : silent) EXPECT_TRUE(IsClosed(fd));
   EXPECT_TRUE(Ask(fmt::format("127.0.0.1:{}", server->port())).first.ok());
+}
+
+TEST_F(BoundedServerTest, AConnectionTakesOneDescriptorOfTheServer) {
+  const auto server = Start("127.0.0.1:0");
+  EXPECT_TRUE(Ask(fmt::format("127.0.0.1:{}", server->port())).first.ok());
+  std::vector<os::UniqueFd> first;
+  first.push_back(Connect(server->port()));
+  AwaitSettings(first.back());
+  const ptrdiff_t before = CountDescriptors();
+  constexpr int kMore = 3;
+  for (int i = 0; i < kMore; ++i) {
+    first.push_back(Connect(server->port(), "127.0.0.7"));
+    AwaitSettings(first.back());
+  }
+  EXPECT_EQ(CountDescriptors() - before, 2 * kMore);  // One of each is ours.
+}
+
+// gRPC tells nobody that it has closed a connection, whose descriptor is another's at once.
+TEST_F(BoundedServerTest, WhatGrpcClosesByItselfTakesNoPlace) {
+  const auto server = Start("127.0.0.1:0");
+  const std::string text = "GET / HTTP/1.1\r\n\r\n";
+  for (int i = 0; i < 40; ++i) {
+    const os::UniqueFd fd = Connect(server->port(), "127.0.0.9");
+    EXPECT_EQ(::send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(text.size()));
+    EXPECT_TRUE(IsClosed(fd)) << i;
+  }
+  EXPECT_EQ(CountOf(*server, Refusal::kPeerConnections), 0U);
+  EXPECT_EQ(CountOf(*server, Refusal::kFull), 0U);
+  EXPECT_EQ(CountOf(*server, Refusal::kBytes), 0U);
 }
 
 TEST_F(BoundedServerTest, WhoSendsTooMuchIsCutAndStaysOut) {

@@ -146,7 +146,7 @@ inline constexpr ListenerLimits kEnrollLimits{
 // fleet may come through one translated address.
 constexpr ListenerLimits AgentLimits(size_t connections_per_address) {
   const auto share = static_cast<double>(connections_per_address);
-  return {.peers = {.connections = 16'384,
+  return {.peers = {.connections = 20'480,
                     .connections_per_address = connections_per_address,
                     .burst = 2 * share,
                     .per_second = share / 4,

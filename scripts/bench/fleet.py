@@ -183,9 +183,11 @@ def count_lost(holdings, addresses):
 
 
 class Swarm:
-    """A running spoke-swarm for one server or several; its output is read as it comes."""
+    """A running spoke-swarm for one server or several; its output is read as it comes. `apart`: whether it
+    is a group of its own for the kernel, which gives all groups the same part of the processors
+    (sched(7), autogroup): else a program has the more the more threads it has."""
 
-    def __init__(self, bench, server, mode, **options):
+    def __init__(self, bench, server, mode, *, apart=False, **options):
         servers = server if isinstance(server, list) else [server]
         arguments = [os.path.join(BIN, "spoke-swarm"), "--servers",
                      ",".join(each.target for each in servers), mode]
@@ -197,7 +199,7 @@ class Swarm:
                 arguments += [flag, str(value)]
         self.bench = bench
         self.process = bench.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
+                                   stderr=subprocess.PIPE, text=True, start_new_session=apart)
         self.errors = []
         self.reader = threading.Thread(target=self._read_errors, daemon=True)
         self.reader.start()

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <linux/if_link.h>
+#include <linux/ipv6.h>
 #include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
@@ -48,6 +49,12 @@ std::vector<uint32_t> SettingsOf(std::span<const uint8_t> array) {
     array = array.subspan(sizeof(uint32_t));
   }
   return settings;
+}
+
+// IFLA_INET6_CONF is an array in which setting N is at N.
+std::optional<uint32_t> SettingOf(std::span<const uint8_t> array, size_t setting) {
+  const size_t begin = setting * sizeof(uint32_t);
+  return begin > array.size() ? std::nullopt : ReadStruct<uint32_t>(array.subspan(begin));
 }
 
 absl::StatusOr<LinkState> GetOneState(Socket& socket, const Request& request) {
@@ -225,6 +232,7 @@ absl::StatusOr<LinkState> ParseLinkState(std::span<const uint8_t> payload) {
   const std::span<const uint8_t> settings = v4[IFLA_INET_CONF].payload;
   if (!settings.empty()) state.ipv4 = SettingsOf(settings);
   state.address_generation = v6[IFLA_INET6_ADDR_GEN_MODE].U8();
+  state.accept_ra = SettingOf(v6[IFLA_INET6_CONF].payload, DEVCONF_ACCEPT_RA);
   if (table.malformed() || families.malformed() || v4.malformed() || v6.malformed()) {
     return Malformed();
   }

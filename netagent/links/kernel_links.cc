@@ -43,10 +43,14 @@ bool KernelHasIpv6() {
   return os::UniqueFd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid();
 }
 
-// Switches IPv6 on in the pod for `link`, and for the loopback device, by which a pod reaches
-// itself.
-absl::Status SwitchOnIpv6(const std::string& link, const std::string& sysctl_root) {
-  const std::string path = sysctl_root + "/net/ipv6/conf/" + link + "/disable_ipv6";
+// The setting that a runtime has switched IPv6 off with, for `link` and for the loopback device, by
+// which a pod reaches itself.
+constexpr std::string_view kDisableIpv6 = "disable_ipv6";
+
+// Sets one of IPv6's settings of a link, in the calling thread's network namespace, to 0.
+absl::Status ClearIpv6Setting(const std::string& link, std::string_view setting,
+                              const std::string& sysctl_root) {
+  const std::string path = fmt::format("{}/net/ipv6/conf/{}/{}", sysctl_root, link, setting);
   const os::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + path);
   // The kernel asks for another try when it could not have its network lock at once.
@@ -258,8 +262,8 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
     status = Reach(settings_.fault_point, "attach.ipv6");
     if (status.ok()) {
       status = pod.Run([&]() -> absl::Status {
-        RETURN_IF_ERROR(SwitchOnIpv6("lo", settings_.sysctl_root));
-        return SwitchOnIpv6(spec.pod_link, settings_.sysctl_root);
+        RETURN_IF_ERROR(ClearIpv6Setting("lo", kDisableIpv6, settings_.sysctl_root));
+        return ClearIpv6Setting(spec.pod_link, kDisableIpv6, settings_.sysctl_root);
       });
     }
     if (status.ok()) {
@@ -267,6 +271,9 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
       status = netlink::SendBatch(*pod_socket, v6).status;
     }
   }
+  // What the node's rules let through of a pod is no router advertisement, so that a pod whose link
+  // cannot be told is attached all the same. Whoever repairs links says what was in the way.
+  if (status.ok() && ends.have_ipv6) static_cast<void>(SetAcceptRa(spec.host_link));
   if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {
     for (netlink::Request& other : DeletionsOfOtherRules(spec)) {
@@ -282,6 +289,11 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
   if (status.ok()) return status;
 
   return Narrow(WithCleanup(status, Undo(spec, ends, *pod_socket)), {kResourceExhausted});
+}
+
+absl::Status KernelLinks::SetAcceptRa(const std::string& host_link) {
+  static_assert(kHostLinkAcceptRa == 0);
+  return node_.Run([&] { return ClearIpv6Setting(host_link, "accept_ra", settings_.sysctl_root); });
 }
 
 absl::Status KernelLinks::Undo(const AttachSpec& spec, const LinkEnds& ends,

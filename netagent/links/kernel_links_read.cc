@@ -48,7 +48,8 @@ HostSide SideOf(const netlink::LinkState& state) {
           .mac = state.link.mac,
           .mtu = state.link.mtu,
           .settings = state.ipv4,
-          .address_generation = state.address_generation};
+          .address_generation = state.address_generation,
+          .accept_ra = state.accept_ra};
 }
 
 bool IsHostRoute(const netlink::Route& route) {
@@ -283,6 +284,7 @@ absl::Status KernelLinks::MendOne(const AttachSpec& spec, const LinkOperation& o
   if (operation.part == Part::kHostRoute) {
     return EnsureHostRoute(socket, RouteToPod(*operation.address, ends.host));
   }
+  if (operation.part == Part::kHostAcceptRa) return NarrowChange(SetAcceptRa(spec.host_link));
   absl::Status first_error;
   if (operation.part == Part::kPodRoute) {
     for (const PodRoute& route : PodRoutesOf(spec, *operation.address)) {

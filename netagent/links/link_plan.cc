@@ -20,9 +20,9 @@ constexpr uint64_t kMaxQueue = 16UL << 20;
 constexpr uint64_t kMaxBurst = 16UL << 20;
 
 constexpr std::array<std::string_view, static_cast<size_t>(kLastPart) + 1> kPartNames = {
-    "host_link", "host_setting",   "host_mac",      "host_mtu",   "ingress_limit",
-    "host_up",   "host_neighbour", "host_rule",     "host_route", "pod_link",
-    "pod_up",    "pod_address",    "pod_neighbour", "pod_route",  "pod_rule"};
+    "host_link",   "host_setting",   "host_accept_ra", "host_mac",   "host_mtu", "ingress_limit",
+    "host_up",     "host_neighbour", "host_rule",      "host_route", "pod_link", "pod_up",
+    "pod_address", "pod_neighbour",  "pod_route",      "pod_rule"};
 
 template <typename T>
 bool Holds(const std::vector<T>& values, const T& value) {
@@ -52,10 +52,11 @@ std::vector<ip::Address> InOrder(const AttachSpec& spec) {
 // Plans everything of a link that is not there. It makes no text: every ADD comes this way.
 LinkOperations PlanNew(const AttachSpec& spec) {
   LinkOperations plan;
-  plan.reserve(5 + 7 * spec.addresses.size());
+  plan.reserve(6 + 7 * spec.addresses.size());
   plan.push_back({.part = Part::kHostLink,
                   .found = fmt::format("link {} is gone from the node", spec.host_link)});
   plan.push_back({.part = Part::kHostSetting});
+  plan.push_back({.part = Part::kHostAcceptRa});
   // The limit comes before the link is up: after, the kernel would wait for all CPUs.
   if (!spec.bandwidth.ingress_rate.is_zero()) plan.push_back({.part = Part::kIngressLimit});
   plan.push_back({.part = Part::kHostUp});
@@ -106,6 +107,11 @@ void PlanSettings(const AttachSpec& spec, const HostSide& host, LinkOperations& 
   }
   // One request makes all the settings.
   if (!found.empty()) plan.push_back({.part = Part::kHostSetting, .found = std::move(found)});
+  if (host.accept_ra && *host.accept_ra != kHostLinkAcceptRa) {
+    plan.push_back({.part = Part::kHostAcceptRa,
+                    .found = fmt::format("net.ipv6.conf.{}.accept_ra is {}, not {}", spec.host_link,
+                                         *host.accept_ra, kHostLinkAcceptRa)});
+  }
 }
 
 void PlanHostNeighbours(const AttachSpec& spec, const ObservedLink& observed,

@@ -46,6 +46,10 @@ inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
 // its routes would make each further link slower to bring up (the kernel walks all links').
 inline constexpr uint8_t kHostLinkAddressGeneration = 1;
 
+// No pod may advertise itself as the node's router. This setting has a request of its own for each
+// link, since rtnetlink has none that changes it.
+inline constexpr uint32_t kHostLinkAcceptRa = 0;
+
 // A neighbour entry that stays until somebody removes it.
 struct PermanentNeighbour {
   ip::Address address;
@@ -67,6 +71,7 @@ struct HostSide {
   // Values by IPV4_DEVCONF_* number; nothing at 0. The kernel has no setting beyond the end.
   std::vector<uint32_t> settings;
   std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
+  std::optional<uint32_t> accept_ra;          // net.ipv6.conf.LINK.accept_ra; nullopt: no IPv6.
   std::vector<PermanentNeighbour> neighbours;
   std::vector<SourceTable> rules;       // Our rules for addresses that lead here.
   std::vector<ip::Address> routes;      // Our routes in the main table, each to one address.
@@ -116,6 +121,7 @@ struct ObservedLink {
 enum class Part {
   kHostLink,  // The pair of devices itself.
   kHostSetting,
+  kHostAcceptRa,
   kHostMac,
   kHostMtu,
   kIngressLimit,

@@ -104,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
              "proxy_arp is 1, not 0"},
         Case{"HostAddressGeneration", [](HostSide& h, PodSide&) { h.address_generation = 0; },
              Part::kHostSetting, "makes itself IPv6 addresses (mode 0)"},
+        Case{"HostAcceptRa", [](HostSide& h, PodSide&) { h.accept_ra = 2; }, Part::kHostAcceptRa,
+             "accept_ra is 2, not 0"},
         Case{"HostNeighbourV6", [](HostSide& h, PodSide&) { h.neighbours.pop_back(); },
              Part::kHostNeighbour, "neighbour entry of fd00::5 on spk", A("fd00::5")},
         Case{"HostNeighbourMac", [](HostSide& h, PodSide&) { h.neighbours[0].mac.octets[5] ^= 1U; },
@@ -148,11 +150,11 @@ TEST(PlanLink, ALinkThatIsNotThereIsMadeWithAllThatBelongsToIt) {
   spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
   const LinkOperations plan = PlanLink(spec, {});
   EXPECT_THAT(PartsOf(plan),
-              ElementsAre(Part::kHostLink, Part::kHostSetting, Part::kIngressLimit, Part::kHostUp,
-                          Part::kHostNeighbour, Part::kHostNeighbour, Part::kHostRule,
-                          Part::kHostRoute, Part::kHostRoute, Part::kPodAddress,
-                          Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule, Part::kPodAddress,
-                          Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule));
+              ElementsAre(Part::kHostLink, Part::kHostSetting, Part::kHostAcceptRa,
+                          Part::kIngressLimit, Part::kHostUp, Part::kHostNeighbour,
+                          Part::kHostNeighbour, Part::kHostRule, Part::kHostRoute, Part::kHostRoute,
+                          Part::kPodAddress, Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule,
+                          Part::kPodAddress, Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule));
   // IPv4 comes first in the pod: where IPv6 is switched off, only later requests are refused.
   EXPECT_EQ(plan[9].address, A("10.1.0.5"));
   EXPECT_EQ(Texts(PlanLink(spec, {BuiltHostSide(spec), BuiltPodSide(spec)})), "");

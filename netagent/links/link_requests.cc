@@ -84,6 +84,8 @@ void PutRequests(const AttachSpec& spec, const LinkOperation& operation, const L
       // The settings are a request of their own: with the change to up, that would come first.
       batch.push_back(netlink::ConfigureLink(ends.host, HostLinkSettings(ends.have_ipv6)));
       return;
+    case Part::kHostAcceptRa:  // See KernelLinks::SetAcceptRa().
+      return;
     case Part::kHostMac:
       batch.push_back(netlink::SetLinkMac(ends.host, spec.host_mac));
       return;

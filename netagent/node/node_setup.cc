@@ -93,16 +93,6 @@ std::vector<std::string> DevicesIn(const std::string& directory) {
   return devices;
 }
 
-// Lets no pod advertise itself as the node's router, whatever the node does by default.
-void StopListeningToPods(Settings& settings) {
-  const std::string conf = "net/ipv6/conf/";
-  for (const std::string& device : DevicesIn(settings.root() + "/" + conf)) {
-    if (!IsHostLinkName(device)) continue;
-    const std::string path = conf + device + "/accept_ra";
-    if (!absl::IsNotFound(settings.Read(path).status())) settings.Ensure(path, "0");
-  }
-}
-
 void ForwardIpv6(Settings& settings) {
   const std::string conf = "net/ipv6/conf/";
   const absl::StatusOr<std::string> forwarding = settings.Read(conf + "all/forwarding");
@@ -137,7 +127,6 @@ void ForwardIpv6(Settings& settings) {
 NodeSetupReport PrepareNode(const std::string& sysctl_root) {
   Settings settings(sysctl_root);
   settings.Ensure("net/ipv4/ip_forward", "1");
-  StopListeningToPods(settings);
   ForwardIpv6(settings);
   return settings.TakeReport();
 }

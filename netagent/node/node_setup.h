@@ -27,9 +27,8 @@ struct NodeSetupReport {
 //
 // A node that forwards IPv6 stops listening to router advertisements, and many a cloud's default
 // route comes that way. So each device that listens now (accept_ra 1) is first told to go on all
-// the same (2); if that fails, IPv6 forwarding stays off. New devices are not told. Pods' links
-// that are there are told to listen to nobody (0): no pod may advertise itself as the node's
-// router.
+// the same (2); if that fails, IPv6 forwarding stays off. New devices are not told, nor are pods'
+// links, which listen to nobody (links/link_plan.h).
 //
 // `sysctl_root` is what SysctlRoot() says.
 NodeSetupReport PrepareNode(const std::string& sysctl_root = "/proc/sys");

@@ -30,6 +30,9 @@ void ApplyToHost(const AttachSpec& spec, const LinkOperation& operation, HostSid
       }
       host.address_generation = kHostLinkAddressGeneration;
       break;
+    case Part::kHostAcceptRa:
+      host.accept_ra = kHostLinkAcceptRa;
+      break;
     case Part::kHostMac:
       host.mac = spec.host_mac;
       host.neighbours.clear();

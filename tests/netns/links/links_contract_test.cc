@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <set>
 #include <thread>
 
@@ -163,6 +164,11 @@ void KernelWorld::Break(const AttachSpec& spec, int pod_netns, Part part,
     case Part::kHostSetting:
       return MustSend(node, {netlink::ConfigureLink(
                                 host, {.ipv4 = {{8, 0}}, .address_generation = std::nullopt})});
+    case Part::kHostAcceptRa:
+      // A thread sees the settings of the namespace it is in, which is the node's.
+      EXPECT_TRUE(std::ofstream("/proc/sys/net/ipv6/conf/" + spec.host_link + "/accept_ra")
+                  << "2" << std::flush);
+      return;
     case Part::kHostNeighbour:
       return MustSend(node, {netlink::DeleteNeighbour(host, address)});
     case Part::kHostRoute:

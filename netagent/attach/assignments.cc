@@ -194,6 +194,7 @@ void Assignments::Apply(const Event& event) {
 }
 
 void Assignments::ApplyOne(const HoldingsReplaced& event) {
+  ++own_changes_;
   for (auto& [address, held] : held_) held.listed = false;
   for (const Holding& holding : event.holdings) {
     const bool is_new = !held_.contains(holding.address);
@@ -233,6 +234,7 @@ void Assignments::ApplyOne(const AssignmentBegun& event) {
   last_generation_ = std::max(last_generation_, assignment.generation);
   for (const ip::Address& address : assignment.addresses) {
     const HeldIterator it = Hold(address);
+    if (!it->second.listed || it->second.withdrawn) ++own_changes_;
     it->second.use = Use::kInUse;
     it->second.proven = true;
     uncleared_.erase(address);
@@ -251,6 +253,7 @@ void Assignments::ApplyOne(const AssignmentReleased& event) {
     const auto it = held_.find(address);
     if (it == held_.end()) continue;  // The assignment names it twice; it is gone already.
     it->second.proven = it->second.listed && !it->second.withdrawn;
+    if (!it->second.proven) ++own_changes_;
     if (event.unused) {
       MakeAvailable(it);
       if (!it->second.listed) Drop(it);
@@ -269,6 +272,7 @@ void Assignments::ApplyOne(const CooldownSet& event) {
 }
 
 void Assignments::ApplyOne(const WithdrawnSet& event) {
+  ++own_changes_;
   for (const ip::Address& address : event.addresses) {
     const auto it = held_.find(address);
     if (it == held_.end() || !it->second.listed) continue;

@@ -245,6 +245,8 @@ class Assignments {
   std::string PoolOf(const ip::Address& address) const;
   // Rises whenever Attached() changes: while it is the same, the addresses are too.
   uint64_t attached_version() const { return attached_version_; }
+  // Rises whenever Own(), or the pool or NIC of one of them, may have changed.
+  uint64_t own_version() const { return attached_version_ + own_changes_; }
   // The NIC that has the address; nullopt: unknown, or not an address of this node.
   std::optional<ip::MacAddress> NicOf(const ip::Address& address) const;
   std::map<std::string, UseCounts> CountByPool() const;
@@ -331,6 +333,7 @@ class Assignments {
   uint64_t last_generation_ = 0;
   uint64_t available_counter_ = 0;
   uint64_t attached_version_ = 0;
+  uint64_t own_changes_ = 0;                     // Those without a change of what is attached.
   std::optional<absl::Time> next_cooldown_end_;  // What NextCooldownEnd() returns.
 };
 

@@ -399,8 +399,11 @@ class RandomLife {
       for (const Holding& holding : listed->holdings) now_listed.insert(holding.address);
       std::erase_if(given_up_, [&](const auto& address) { return !now_listed.contains(address); });
     }
+    const std::vector<ip::Address> own = assignments_.Own();
+    const uint64_t version = assignments_.own_version();
     journal_.push_back(event);
     assignments_.Apply(event);
+    if (assignments_.Own() != own) EXPECT_GT(assignments_.own_version(), version);
   }
   void CheckMayBeAssigned(const ip::Address& address, const cni::PodReference& pod) const {
     ASSERT_FALSE(given_up_.contains(address)) << address.ToString();

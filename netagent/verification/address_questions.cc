@@ -31,6 +31,7 @@ void AddressQuestions::SetOwn(const std::vector<OwnAddress>& own, absl::Time now
     if (entry.asking || entry.in_conflict) active_.insert(active_.end(), address);
   }
   std::erase_if(controls_, [&](const auto& entry) { return !controls.contains(entry.first); });
+  SetWake();
 }
 
 void AddressQuestions::Ask(Entry& entry, absl::Time now) {
@@ -73,7 +74,10 @@ std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
       Ask(entry, now);
     }
   }
-  if (now < next_turn_) return questions;
+  if (now < next_turn_) {
+    SetWake();
+    return questions;
+  }
   AskControls(now);
   const auto take = [&](const Question& question, Round& round) {
     if (questions.size() == kFramesATurn || round.sent == kQuestionFrames || round.next > now) {
@@ -91,6 +95,7 @@ std::vector<Question> AddressQuestions::TakeQuestions(absl::Time now) {
     take({address, entry.nic}, entry.round);
   }
   if (!questions.empty()) next_turn_ = now + kQuestionTurn;
+  SetWake();
   return questions;
 }
 
@@ -101,6 +106,7 @@ void AddressQuestions::OnNotSent(absl::Time now) {
   }
   controls_.clear();
   next_turn_ = now + kNotSentPause;
+  SetWake();
 }
 
 void AddressQuestions::EndQuestions(absl::Time now) {
@@ -126,6 +132,9 @@ void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
                           std::any_of(controls_.begin(), controls_.end(), [&](const auto& entry) {
                             return entry.first.address == claim.address;
                           });
+  if (is_control) {
+    std::erase_if(proxies_, [&](const auto& proxy) { return proxy.second + kProxyLasts <= now; });
+  }
   const auto known = proxies_.find(claim.mac);
   if (is_control && (known != proxies_.end() || proxies_.size() < kMaxProxies)) {
     if (!IsProxy(claim.mac, now)) new_proxies_.push_back(claim.mac);
@@ -140,6 +149,7 @@ void AddressQuestions::OnHeard(const NeighbourClaim& claim, absl::Time now) {
   } else if (!IsProxy(claim.mac, now)) {
     NoteConflict(claim.address, entry, claim.mac, now);
     active_.insert(claim.address);
+    wake_ = now;
   }
 }
 
@@ -163,11 +173,11 @@ std::vector<ConflictNoted> AddressQuestions::TakeConflicts(absl::Time now) {
   EndQuestions(now);
   std::vector<ConflictNoted> conflicts;
   for (auto& [address, conflict] : std::exchange(to_tell_, {})) conflicts.push_back(conflict);
+  SetWake();
   return conflicts;
 }
 
 std::vector<ip::Address> AddressQuestions::TakeOver(absl::Time now) {
-  std::erase_if(proxies_, [&](const auto& proxy) { return proxy.second + kProxyLasts <= now; });
   std::vector<ip::Address> over;
   for (const ip::Address& address : active_) {
     Entry& entry = own_.at(address);
@@ -176,6 +186,7 @@ std::vector<ip::Address> AddressQuestions::TakeOver(absl::Time now) {
     over.push_back(address);
   }
   Calm();
+  SetWake();
   return over;
 }
 
@@ -193,9 +204,10 @@ bool AddressQuestions::IsAsking() const {
                      [&](const ip::Address& address) { return own_.at(address).asking; });
 }
 
-std::optional<absl::Time> AddressQuestions::NextWake() const {
-  std::optional<absl::Time> wake;
-  const auto earlier = [&](absl::Time time) { wake = wake ? std::min(*wake, time) : time; };
+void AddressQuestions::SetWake() {
+  wake_.reset();
+  const auto earlier = [this](absl::Time time) { wake_ = wake_ ? std::min(*wake_, time) : time; };
+  if (!to_tell_.empty()) earlier(absl::InfinitePast());
   for (const ip::Address& address : active_) {
     const Entry& entry = own_.at(address);
     if (entry.asking) {
@@ -209,7 +221,6 @@ std::optional<absl::Time> AddressQuestions::NextWake() const {
     }
     if (entry.in_conflict && entry.unanswered) earlier(entry.heard + kConflictLasts);
   }
-  return wake;
 }
 
 }  // namespace spoke::netagent

@@ -95,8 +95,9 @@ class AddressQuestions {
   std::set<ip::Address> Open() const;
   // Whether answers may be on their way.
   bool IsAsking() const;
-  // When a Take function has something to do next, except with what is heard; nullopt: never.
-  std::optional<absl::Time> NextWake() const;
+  // When a Take function has something to do next; nullopt: never, unless something is heard.
+  std::optional<absl::Time> NextWake() const { return wake_; }
+  bool IsDue(absl::Time now) const { return wake_ && *wake_ <= now; }
 
  private:
   // The frames of one question.
@@ -126,20 +127,22 @@ class AddressQuestions {
   void Calm();
   void AskControls(absl::Time now);
   void EndQuestions(absl::Time now);
+  // Works out when there is something to do next. All that changes anything ends with it.
+  void SetWake();
   void NoteConflict(const ip::Address& address, Entry& entry, const ip::MacAddress& mac,
                     absl::Time now);
   bool IsProxy(const ip::MacAddress& mac, absl::Time now) const;
   const Round* ControlOf(const Entry& entry) const;
 
   std::map<ip::Address, Entry> own_;
-  // Those of own_ that are asked about or in conflict: of hundreds mostly none, and every round of
-  // the loop goes through them.
+  // Those of own_ that are asked about or in conflict: of hundreds mostly none.
   std::set<ip::Address> active_;
   std::map<Question, Round> controls_;
   std::map<ip::MacAddress, absl::Time> proxies_;  // The time each last answered for a control.
   std::vector<ip::MacAddress> new_proxies_;
   std::map<ip::Address, ConflictNoted> to_tell_;
   absl::Time next_turn_ = absl::InfinitePast();
+  std::optional<absl::Time> wake_;
 };
 
 }  // namespace spoke::netagent

@@ -10,11 +10,16 @@ namespace spoke::netagent {
 void ConflictDetector::Tick() {
   const absl::Time now = edges_.clock.Now();
   const bool due = NextLook() <= now;
-  if (due || own_version_ != attachments_.assignments().attached_version()) LookAtOwn(now);
+  const bool changed = own_version_ != attachments_.assignments().own_version() ||
+                       (due && unused_ != UnusedByPool());
+  if (changed) LookAtOwn(now);
+  if (changed || due) Listen();
   if (due) {
     last_look_ = now;
     Hear(now);
   }
+  // Of hundreds of addresses mostly none is asked about, but this runs before each ADD.
+  if (!changed && !questions_.IsDue(now)) return;
   Tell(now);
   Ask(now);
   attachments_.OnQuestions(questions_.Open());
@@ -22,7 +27,9 @@ void ConflictDetector::Tick() {
 
 void ConflictDetector::LookAtOwn(absl::Time now) {
   const Assignments& assignments = attachments_.assignments();
-  own_version_ = assignments.attached_version();
+  own_version_ = assignments.own_version();
+  unused_ = UnusedByPool();
+  networks_.clear();
   std::set<ip::Address> in_conflict;
   for (const ConflictNoted& conflict : assignments.Conflicts())
     in_conflict.insert(conflict.address);
@@ -30,34 +37,31 @@ void ConflictDetector::LookAtOwn(absl::Time now) {
   for (const ip::Address& address : assignments.Own()) {
     own.push_back({.address = address,
                    .nic = assignments.NicOf(address),
-                   .control = ControlOf(address),
                    .in_conflict = in_conflict.contains(address)});
+    const auto unused = unused_.find(assignments.PoolOf(address));
+    if (unused != unused_.end() && unused->second.family() == address.family()) {
+      own.back().control = unused->second;
+    }
+    networks_.try_emplace({own.back().nic, address.family()}, address);
   }
   questions_.SetOwn(own, now);
-  Listen(own);
 }
 
 // Listens on each NIC, for each family. A NIC that is not there is told elsewhere.
-void ConflictDetector::Listen(const std::vector<OwnAddress>& own) {
-  std::map<std::pair<std::optional<ip::MacAddress>, ip::Family>, ip::Address> networks;
-  for (const OwnAddress& one : own) {
-    networks.try_emplace({one.nic, one.address.family()}, one.address);
-  }
+void ConflictDetector::Listen() {
   listening_ = absl::OkStatus();
-  for (const auto& [network, address] : networks) {
+  for (const auto& [network, address] : networks_) {
     const absl::Status status = edges_.neighbours.Listen({address, network.first});
     if (!absl::IsNotFound(status)) listening_.Update(status);
   }
 }
 
-std::optional<ip::Address> ConflictDetector::ControlOf(const ip::Address& address) const {
-  const std::string pool = attachments_.assignments().PoolOf(address);
+std::map<std::string, ip::Address> ConflictDetector::UnusedByPool() const {
+  std::map<std::string, ip::Address> unused;
   for (const node_api::PoolState& state : attachments_.pools()) {
-    if (state.name == pool && state.unused && state.unused->family() == address.family()) {
-      return state.unused;
-    }
+    if (state.unused) unused.emplace(state.name, *state.unused);
   }
-  return std::nullopt;
+  return unused;
 }
 
 void ConflictDetector::Hear(absl::Time now) {

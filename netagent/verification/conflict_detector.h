@@ -3,9 +3,11 @@
 // Attachments.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
-#include <vector>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -46,8 +48,9 @@ class ConflictDetector {
  private:
   absl::Time NextLook() const;
   void LookAtOwn(absl::Time now);
-  void Listen(const std::vector<OwnAddress>& own);
-  std::optional<ip::Address> ControlOf(const ip::Address& address) const;
+  void Listen();
+  // The unused address of each pool that has one.
+  std::map<std::string, ip::Address> UnusedByPool() const;
   void Hear(absl::Time now);
   void Answer(const NeighbourClaim& claim);
   void Tell(absl::Time now);
@@ -59,7 +62,11 @@ class ConflictDetector {
   const Edges edges_;
   Attachments& attachments_;
   AddressQuestions questions_;
-  std::optional<uint64_t> own_version_;  // The last one seen of Assignments::Attached().
+  // What the questions go by: the last version of Assignments::Own() that was seen, the pools'
+  // unused addresses, and an address of ours in each network.
+  std::optional<uint64_t> own_version_;
+  std::map<std::string, ip::Address> unused_;
+  std::map<std::pair<std::optional<ip::MacAddress>, ip::Family>, ip::Address> networks_;
   absl::Time last_look_ = absl::InfinitePast();
   absl::Status listening_;          // How listening to all NICs went.
   std::set<ip::Address> answered_;  // Addresses answered for since the last look.

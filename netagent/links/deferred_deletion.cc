@@ -7,10 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "lib/base/status.h"
 #include "lib/netlink/link.h"
 #include "lib/netlink/socket.h"
+#include "lib/os/file.h"
 #include "netagent/claims.h"
 #include "netagent/links/attach_plan.h"
 
@@ -29,6 +32,11 @@ std::thread StartWithoutSignals(Function function) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return thread;
 }
+
+// The devices of the calling thread's network namespace (proc_pid_net(5)). To list them by
+// rtnetlink would hold the network lock, under which pods are attached, for a time that grows with
+// the square of their number: the kernel looks through all namespaces for each veth's peer.
+constexpr char kDevices[] = "/proc/thread-self/net/dev";
 
 bool IsOurs(const netlink::Link& link) { return link.kind == "veth" && IsHostLinkName(link.name); }
 
@@ -127,37 +135,43 @@ void DeferredDeletion::Work() {
 
 absl::Status DeferredDeletion::Unregister(uint32_t group) {
   RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.list"));
-  const auto links = netlink::DumpLinks(socket_, "");
-  if (!links.ok()) return links.status();
-  std::vector<int32_t> ours;
-  std::string other;
-  for (const netlink::Link& link : *links) {
-    if (link.group != group) continue;
-    if (IsOurs(link)) {
-      ours.push_back(link.index);
-    } else {
-      other = link.name;
-    }
-  }
-  // The links have gone with their pods' namespaces.
-  if (ours.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string other, FindOther(group));
   if (!other.empty()) {
     if (!std::exchange(warned_of_others_, true) && settings_.log != nullptr) {
       settings_.log->Warn("foreign_link_in_group", {{"link", other}, {"group", group}});
     }
-    return UnregisterEach(ours);
+    return UnregisterEach(group);
   }
   RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.unregister"));
   const std::vector<netlink::Request> batch = {netlink::DeleteLinkGroup(group)};
   const absl::Status status = netlink::SendBatch(socket_, batch).status;
+  // The links have gone with their pods' namespaces.
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
-absl::Status DeferredDeletion::UnregisterEach(const std::vector<int32_t>& indexes) {
+absl::StatusOr<std::string> DeferredDeletion::FindOther(uint32_t group) {
+  ASSIGN_OR_RETURN(const std::string devices, os::ReadFile(kDevices));
+  // Each line of a device has its name in front of a colon.
+  for (const absl::string_view line : absl::StrSplit(devices, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == line.npos) continue;
+    const std::string name(absl::StripAsciiWhitespace(line.substr(0, colon)));
+    if (IsHostLinkName(name)) continue;
+    const auto link = netlink::GetLink(socket_, name);
+    if (absl::IsNotFound(link.status())) continue;
+    if (!link.ok()) return link.status();
+    if (link->group == group) return name;
+  }
+  return std::string();
+}
+
+absl::Status DeferredDeletion::UnregisterEach(uint32_t group) {
+  ASSIGN_OR_RETURN(const auto links, netlink::DumpLinks(socket_, claims::kLinkPrefix));
   absl::Status first_error;
-  for (const int32_t index : indexes) {
+  for (const netlink::Link& link : links) {
+    if (link.group != group || !IsOurs(link)) continue;
     RETURN_IF_ERROR(Reach(settings_.fault_point, "deferred_deletion.unregister"));
-    const std::vector<netlink::Request> batch = {netlink::DeleteLink(index)};
+    const std::vector<netlink::Request> batch = {netlink::DeleteLink(link.index)};
     first_error.Update(netlink::SendBatch(socket_, batch).status);
   }
   return first_error;

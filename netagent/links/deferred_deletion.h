@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -68,7 +68,9 @@ class DeferredDeletion {
   // Waits until `done` or a batch is refused, and hurries meanwhile.
   absl::Status Await(absl::FunctionRef<bool()> done) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Unregister(uint32_t group);
-  absl::Status UnregisterEach(const std::vector<int32_t>& indexes);
+  // The name of a device in the group that has no name of ours; empty: there is none.
+  absl::StatusOr<std::string> FindOther(uint32_t group);
+  absl::Status UnregisterEach(uint32_t group);
   absl::Status Sweep();
 
   const Settings settings_;

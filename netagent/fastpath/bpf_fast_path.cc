@@ -30,24 +30,10 @@ constexpr uint32_t kLastId = 1;
 constexpr std::initializer_list<netlink::Direction> kBothDirections = {netlink::Direction::kIngress,
                                                                        netlink::Direction::kEgress};
 
-std::vector<ip::Address> AddressesOf(const spoke_slot& pod) {
-  std::vector<ip::Address> addresses;
-  if (pod.has_v4 != 0) addresses.push_back(FromLayout(pod.v4, true));
-  if (pod.has_v6 != 0) addresses.push_back(FromLayout(pod.v6, false));
-  return addresses;
-}
-
 void SetWayAndMac(PodWay way, const std::optional<ip::MacAddress>& mac, spoke_slot& slot) {
   slot.fast = way == PodWay::kFast ? 1 : 0;
   slot.has_mac = mac ? 1 : 0;
   if (mac) std::memcpy(slot.mac, mac->octets.data(), sizeof(slot.mac));
-}
-
-bool HasAddress(const spoke_slot& pod, const ip::Address& address) {
-  const spoke_address key = ToLayout(address);
-  const bool v4 = address.is_v4();
-  return (v4 ? pod.has_v4 : pod.has_v6) != 0 &&
-         std::memcmp(v4 ? &pod.v4 : &pod.v6, &key, sizeof(key)) == 0;
 }
 
 FastCounts SumOf(std::span<const spoke_counts> of_processors) {
@@ -120,9 +106,10 @@ absl::StatusOr<size_t> BpfFastPath::Repair() {
     ASSIGN_OR_RETURN(const bool uplink, RepairOne(uplink_, kFromWire));
     repaired += uplink ? 1 : 0;
   }
-  auto next = slots_.upper_bound(repaired_to_);
-  for (size_t i = 0; i < std::min(slots_.size(), kRepairedAtOnce); ++i, ++next) {
-    if (next == slots_.end()) next = slots_.begin();
+  const auto& slots = slots_.all();
+  auto next = slots.upper_bound(repaired_to_);
+  for (size_t i = 0; i < std::min(slots.size(), kRepairedAtOnce); ++i, ++next) {
+    if (next == slots.end()) next = slots.begin();
     repaired_to_ = next->first;
     if (next->second.ended != 0) continue;
     ASSIGN_OR_RETURN(const bool pod, RepairOne(next->second.link, kFromPod));
@@ -132,7 +119,7 @@ absl::StatusOr<size_t> BpfFastPath::Repair() {
 }
 
 absl::Status BpfFastPath::RefreshPods() {
-  for (const auto& [slot, content] : slots_) {
+  for (const auto& [slot, content] : slots_.all()) {
     if (content.ended != 0) continue;
     absl::Status status = PutOnto(content.link, kFromPod);
     if (status.ok() && !learns_) status = TakeOff(content.link, {netlink::Direction::kEgress});
@@ -256,23 +243,20 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
     (address.is_v4() ? content.v4 : content.v6) = ToLayout(address);
     (address.is_v4() ? content.has_v4 : content.has_v6) = 1;
   }
-  uint32_t slot = 0;
-  for (const auto& [used, other] : slots_) {
-    if (used == slot) ++slot;  // Slots are in order: this is the first gap.
-    const auto has = [&pod = other](const ip::Address& address) {
-      return HasAddress(pod, address);
-    };
-    if (other.ended == 0 && std::any_of(pod.addresses.begin(), pod.addresses.end(), has)) {
-      return absl::AlreadyExistsError(
-          fmt::format("fast path: an address of {} is another pod's", pod.host_link));
-    }
+  const auto is_anothers = [this](const ip::Address& address) {
+    return slots_.HasAddress(address);
+  };
+  if (std::any_of(pod.addresses.begin(), pod.addresses.end(), is_anothers)) {
+    return absl::AlreadyExistsError(
+        fmt::format("fast path: an address of {} is another pod's", pod.host_link));
   }
+  const uint32_t slot = slots_.FirstFree();
   if (slot >= SPOKE_MAX_PODS) {
     return absl::ResourceExhaustedError(
         fmt::format("the fast path has room for {} pods", uint32_t{SPOKE_MAX_PODS}));
   }
   ASSIGN_OR_RETURN(content.id, NextId());
-  slots_[slot] = content;
+  slots_.Put(slot, content);
   const absl::Status status = WritePod(slot);
   for (const ip::Address& address : pod.addresses) ordinary_.erase(address);
   if (status.ok()) return content.id;
@@ -282,25 +266,20 @@ absl::StatusOr<uint64_t> BpfFastPath::AddPod(const TrafficPod& pod, PodWay way) 
 
 absl::Status BpfFastPath::Change(uint64_t id, PodWay way,
                                  const std::optional<ip::MacAddress>& pod_mac) {
-  const std::optional<uint32_t> slot = SlotOf(id);
+  const std::optional<uint32_t> slot = slots_.SlotOf(id);
   if (!slot || slots_.at(*slot).ended != 0) {
     return absl::NotFoundError(fmt::format("fast path: there is no pod {}", id));
   }
-  SetWayAndMac(way, pod_mac, slots_.at(*slot));
+  spoke_slot content = slots_.at(*slot);
+  SetWayAndMac(way, pod_mac, content);
+  slots_.Put(*slot, content);
   RETURN_IF_ERROR(WriteWay(*slot));
   return WriteSlot(*slot);
 }
 
-std::optional<uint32_t> BpfFastPath::SlotOf(uint64_t id) const {
-  for (const auto& [slot, content] : slots_) {
-    if (content.id == id) return slot;
-  }
-  return std::nullopt;
-}
-
 std::set<ip::Address> BpfFastPath::PodAddresses() const {
   std::set<ip::Address> addresses;
-  for (const auto& [slot, pod] : slots_) {
+  for (const auto& [slot, pod] : slots_.all()) {
     if (pod.ended != 0) continue;
     for (const ip::Address& address : AddressesOf(pod)) addresses.insert(address);
   }
@@ -348,59 +327,49 @@ absl::Status BpfFastPath::SetLocal(const std::set<ip::Address>& addresses) {
 
 absl::Status BpfFastPath::AddLocal(const std::vector<ip::Address>& addresses) {
   if (!programs_) return absl::FailedPreconditionError("the fast path has no table yet");
-  const std::set<ip::Address> fast = PodAddresses();
   for (const ip::Address& address : addresses) {
-    if (fast.contains(address) || ordinary_.contains(address)) continue;
+    if (slots_.HasAddress(address) || ordinary_.contains(address)) continue;
     RETURN_IF_ERROR(WriteOrdinary(address));
   }
   return absl::OkStatus();
 }
 
 absl::Status BpfFastPath::EndPod(uint64_t id) {
-  const std::optional<uint32_t> slot = SlotOf(id);
+  const std::optional<uint32_t> slot = slots_.SlotOf(id);
   if (!slot || slots_.at(*slot).ended != 0) return absl::OkStatus();
-  spoke_slot& pod = slots_.at(*slot);
+  spoke_slot pod = slots_.at(*slot);
   pod.ended = 1;
+  slots_.Put(*slot, pod);
   // The entries that an agent that was killed has left may be another pod's by now.
   for (const ip::Address& address : AddressesOf(pod)) {
-    const bool is_anothers = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-      return entry.second.ended == 0 && HasAddress(entry.second, address);
-    });
-    if (!is_anothers) RETURN_IF_ERROR(WriteOrdinary(address));
+    if (!slots_.HasAddress(address)) RETURN_IF_ERROR(WriteOrdinary(address));
   }
-  const bool is_others = std::any_of(slots_.begin(), slots_.end(), [&](const auto& entry) {
-    return entry.second.ended == 0 && entry.second.link == pod.link;
-  });
-  if (!is_others) {
+  if (slots_.SlotsOn(pod.link).empty()) {
     RETURN_IF_ERROR(Erase(programs_->map("spoke_ports"), pod.link, "fast path: forget a link"));
   }
   return WriteSlot(*slot);
 }
 
 absl::Status BpfFastPath::EndPodsOf(uint32_t link) {
-  std::vector<uint64_t> ids;
-  for (const auto& [slot, pod] : slots_) {
-    if (pod.ended == 0 && pod.link == link) ids.push_back(pod.id);
-  }
-  for (const uint64_t id : ids) RETURN_IF_ERROR(EndPod(id));
+  for (const uint32_t slot : slots_.SlotsOn(link)) RETURN_IF_ERROR(EndPod(slots_.at(slot).id));
   return absl::OkStatus();
 }
 
 absl::Status BpfFastPath::ForgetPod(uint64_t id) {
-  const std::optional<uint32_t> slot = SlotOf(id);
+  const std::optional<uint32_t> slot = slots_.SlotOf(id);
   if (!slot) return absl::OkStatus();
   RETURN_IF_ERROR(EndPod(id));
   const spoke_slot free{};
   RETURN_IF_ERROR(Put(programs_->map("spoke_slots"), *slot, free, "fast path: forget a pod"));
-  slots_.erase(*slot);
+  slots_.Erase(*slot);
   return absl::OkStatus();
 }
 
 // A scrape reads this: all pods cost two calls of the kernel. Slots are taken from the first on.
 absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
   std::vector<FastPodReading> readings;
-  if (slots_.empty()) return readings;
-  const uint32_t slots = slots_.rbegin()->first + 1;
+  if (slots_.all().empty()) return readings;
+  const uint32_t slots = slots_.all().rbegin()->first + 1;
   const auto processors = static_cast<size_t>(processors_);
   ASSIGN_OR_RETURN(const std::vector<spoke_counts> counts,
                    ReadFirst<spoke_counts>(programs_->map("spoke_count"), slots, processors,
@@ -408,7 +377,7 @@ absl::StatusOr<std::vector<FastPodReading>> BpfFastPath::Read() {
   ASSIGN_OR_RETURN(const std::vector<uint32_t> over_share,
                    ReadFirst<uint32_t>(programs_->map("spoke_excluded"), slots, 1,
                                        "fast path: read which pods are over their share"));
-  for (const auto& [slot, pod] : slots_) {
+  for (const auto& [slot, pod] : slots_.all()) {
     FastPodReading reading{.id = pod.id,
                            .way = pod.fast != 0 ? PodWay::kFast : PodWay::kOrdinary,
                            .ended = pod.ended != 0,
@@ -447,7 +416,7 @@ absl::StatusOr<std::vector<RefusedCount>> BpfFastPath::ReadRefused() {
 
 absl::Status BpfFastPath::SweepTranslated() {
   if (!programs_) return absl::OkStatus();
-  return pairs().Sweep(kTranslatedFor, slots_);
+  return pairs().Sweep(kTranslatedFor, slots_.all());
 }
 
 }  // namespace spoke::netagent

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <initializer_list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +16,7 @@
 #include "netagent/bpf/programs.h"
 #include "netagent/fastpath/fast_path.h"
 #include "netagent/fastpath/layout.h"
+#include "netagent/fastpath/slot_table.h"
 #include "netagent/fastpath/translated_pairs.h"
 
 namespace spoke::netagent {
@@ -83,8 +83,6 @@ class BpfFastPath final : public FastPath {
   absl::Status WritePlaces(uint32_t slot);
   absl::Status WriteWay(uint32_t slot);
   absl::Status WriteSlot(uint32_t slot);
-  // Returns the slot of the pod with this id.
-  std::optional<uint32_t> SlotOf(uint64_t id) const;
   // Returns the pairs; may be called once the maps are loaded.
   TranslatedPairs pairs() const;
   // Returns whether packets of the pod in `slot` go by the fast path: it should, and may.
@@ -99,7 +97,7 @@ class BpfFastPath final : public FastPath {
   // Whether programs at the egress learn whose connections are translated: there is an uplink, so
   // that pods may be fast.
   bool learns_ = false;
-  std::map<uint32_t, spoke_slot> slots_;  // The slots in use; the maps have the same.
+  SlotTable slots_;  // The slots in use; the maps have the same.
   // The addresses of this node that are no pod's; the maps have the same.
   std::set<ip::Address> ordinary_;
   int processors_ = 0;        // The number of processors: a slot has as many counts.

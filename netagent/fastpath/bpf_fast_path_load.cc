@@ -91,7 +91,7 @@ absl::Status BpfFastPath::CarryOver(uint32_t program_id) {
   if (!slots.valid()) slots = FindMap(program_id, "spoke_slots", kSlot3Bytes);
   // Pods that go by maps that nobody knows would go on by them, and count where nobody looks.
   if (!slots.valid()) return TakeOffAllBut({});
-  slots_.clear();
+  slots_.Clear();
   ordinary_.clear();
   former_ = {.v4 = FindMap(program_id, "spoke_pairs4", sizeof(uint64_t)),
              .v6 = FindMap(program_id, "spoke_pairs6", sizeof(uint64_t))};
@@ -102,7 +102,7 @@ absl::Status BpfFastPath::CarryOver(uint32_t program_id) {
     }
     if (former.id == 0) continue;
     if (are_all_fast) former.fast = 1;
-    slots_[slot] = former;
+    slots_.Put(slot, former);
     RETURN_IF_ERROR(WriteSlot(slot));
     if (former.ended == 0) RETURN_IF_ERROR(WriteWay(slot));
   }
@@ -112,15 +112,15 @@ absl::Status BpfFastPath::CarryOver(uint32_t program_id) {
 absl::Status BpfFastPath::FinishCarryOver() {
   if (!former_) return absl::OkStatus();
   std::set<uint32_t> ours = {uplink_};
-  for (const auto& [slot, pod] : slots_) {
+  for (const auto& [slot, pod] : slots_.all()) {
     if (pod.ended == 0) ours.insert(pod.link);
   }
   // Other devices, such as another uplink, would go on by the maps of the agent before.
   RETURN_IF_ERROR(TakeOffAllBut(ours));
-  RETURN_IF_ERROR(pairs().TakeOver(*former_, slots_));
+  RETURN_IF_ERROR(pairs().TakeOver(*former_, slots_.all()));
   std::optional<FormerPairs> former = std::exchange(former_, std::nullopt);
   absl::Status status;
-  for (const auto& [slot, pod] : slots_) {
+  for (const auto& [slot, pod] : slots_.all()) {
     if (pod.ended == 0) status.Update(WriteWay(slot));
   }
   if (!status.ok()) former_ = std::move(former);
@@ -128,14 +128,14 @@ absl::Status BpfFastPath::FinishCarryOver() {
 }
 
 absl::Status BpfFastPath::ReadSlots() {
-  slots_.clear();
+  slots_.Clear();
   ordinary_.clear();
   if (programs_->fresh()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::vector<spoke_slot> slots,
                    ReadFirst<spoke_slot>(programs_->map("spoke_slots"), SPOKE_MAX_PODS, 1,
                                          "fast path: read the pods of an earlier agent"));
   for (uint32_t slot = 0; slot < SPOKE_MAX_PODS; ++slot) {
-    if (slots[slot].id != 0) slots_.emplace(slot, slots[slot]);
+    if (slots[slot].id != 0) slots_.Put(slot, slots[slot]);
   }
   return ReadOrdinary();
 }
@@ -172,7 +172,7 @@ absl::Status BpfFastPath::Remove() {
   const absl::Status first = TakeOffAllBut({});
   uplink_ = 0;
   learns_ = false;
-  slots_.clear();
+  slots_.Clear();
   ordinary_.clear();
   Forget();
   return first;

@@ -180,17 +180,18 @@ TEST_F(BoundedServerTest, AHandshakeThatNeverEndsIsCutAndItsPlaceFree) {
 
 TEST_F(BoundedServerTest, AConnectionTakesOneDescriptorOfTheServer) {
   const auto server = Start("127.0.0.1:0");
-  EXPECT_TRUE(Ask(fmt::format("127.0.0.1:{}", server->port())).first.ok());
-  std::vector<os::UniqueFd> first;
-  first.push_back(Connect(server->port()));
-  AwaitSettings(first.back());
+  std::vector<os::UniqueFd> clients;
+  clients.push_back(Connect(server->port()));
+  AwaitSettings(clients.back());
   const ptrdiff_t before = CountDescriptors();
-  constexpr int kMore = 3;
+  constexpr int kMore = 4;
   for (int i = 0; i < kMore; ++i) {
-    first.push_back(Connect(server->port(), "127.0.0.7"));
-    AwaitSettings(first.back());
+    clients.push_back(Connect(server->port(), "127.0.0.7"));
+    AwaitSettings(clients.back());
   }
-  EXPECT_EQ(CountDescriptors() - before, 2 * kMore);  // One of each is ours.
+  // One of each is the client's. gRPC may open some for itself, as for a thread that polls.
+  EXPECT_GE(CountDescriptors() - before, 2 * kMore);
+  EXPECT_LT(CountDescriptors() - before, 3 * kMore);
 }
 
 // gRPC tells nobody that it has closed a connection, whose descriptor is another's at once.

@@ -43,8 +43,8 @@ bool KernelHasIpv6() {
   return os::UniqueFd(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0)).valid();
 }
 
-// The setting that a runtime has switched IPv6 off with, for `link` and for the loopback device, by
-// which a pod reaches itself.
+// A runtime that wants no IPv6 has set this for all devices of the pod. It is cleared for the link,
+// and for the loopback device, by which a pod reaches itself.
 constexpr std::string_view kDisableIpv6 = "disable_ipv6";
 
 // Sets one of IPv6's settings of a link, in the calling thread's network namespace, to 0.
@@ -271,8 +271,8 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
       status = netlink::SendBatch(*pod_socket, v6).status;
     }
   }
-  // What the node's rules let through of a pod is no router advertisement, so that a pod whose link
-  // cannot be told is attached all the same. Whoever repairs links says what was in the way.
+  // A failure does not keep the pod from being attached: the node's rules drop its router
+  // advertisements as well, and the next look at the link finds what is missing and reports it.
   if (status.ok() && ends.have_ipv6) static_cast<void>(SetAcceptRa(spec.host_link));
   if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {

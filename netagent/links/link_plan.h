@@ -46,8 +46,8 @@ inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
 // its routes would make each further link slower to bring up (the kernel walks all links').
 inline constexpr uint8_t kHostLinkAddressGeneration = 1;
 
-// No pod may advertise itself as the node's router. This setting has a request of its own for each
-// link, since rtnetlink has none that changes it.
+// The node takes no router advertisement from a pod. rtnetlink tells this setting but cannot change
+// it: it is written to the link's file below /proc/sys, and so is a part of its own.
 inline constexpr uint32_t kHostLinkAcceptRa = 0;
 
 // A neighbour entry that stays until somebody removes it.

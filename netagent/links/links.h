@@ -72,16 +72,17 @@ class Links {
   // call) as far as it is in the pod.
   //
   // A plan that makes the link is carried out as a whole or not at all: on an error nothing of the
-  // link remains, and nothing else has changed. Where the runtime has switched IPv6 off and there
-  // is an IPv6 address, it is switched on for the link. An address that an older link has moves to
-  // this one, with its source tables. If a link that was taken down and is not unregistered yet has
-  // one of the names or addresses, it waits for that first. The routes and rules of an interface
-  // after its container's first (`ordinal`) are PodRoutesOf()'s; its rules stay when the interface
-  // goes before the pod, and lead into an empty table.
-  // Errors: kAlreadyExists (a link of either name is there already: it is left alone);
-  // kUnavailable (a link that was taken down is in the way, and the kernel does not let go of it:
-  // try again); kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network
-  // namespace); kInvalidArgument (the host link's name is not ours, or there is no `pod_netns`);
+  // link remains, and nothing else has changed. Only kHostAcceptRa may be left undone, where the
+  // setting cannot be written: then Read() shows it. Where the runtime has switched IPv6 off and
+  // there is an IPv6 address, it is switched on for the link. An address that an older link has
+  // moves to this one, with its source tables. If a link that was taken down and is not
+  // unregistered yet has one of the names or addresses, it waits for that first. The routes and
+  // rules of an interface after its container's first (`ordinal`) are PodRoutesOf()'s; its rules
+  // stay when the interface goes before the pod, and lead into an empty table. Errors:
+  // kAlreadyExists (a link of either name is there already: it is left alone); kUnavailable (a link
+  // that was taken down is in the way, and the kernel does not let go of it: try again);
+  // kFailedPrecondition (`pod_netns` is the node's own namespace, or not a network namespace);
+  // kInvalidArgument (the host link's name is not ours, or there is no `pod_netns`);
   // kResourceExhausted; kInternal (what else the kernel refused, with its words; so two first links
   // of one family in a pod, for the pod has a default route already).
   //

@@ -248,6 +248,24 @@ TEST_F(KernelLinksTest, AnIpv4PodNeedsNoIpv6) {
   EXPECT_TRUE(CanTalk(client, server, kSecondV4, 500));
 }
 
+// As where /proc/sys is read-only.
+TEST_F(KernelLinksTest, APodWhoseLinkCannotBeToldToHearNoRoutersIsAttachedAndThatIsFound) {
+  const testing_support::TempDir empty;
+  const auto links = KernelLinks::Create({.sysctl_root = empty.path()}).value();
+  const PodNetns pod;
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  Set("ipv6/conf/default/accept_ra", "1");
+  ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
+  const LinkOperations left = PlanLink(spec, {.host = links->Read()->at(spec.host_link)});
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].part, Part::kHostAcceptRa);
+  EXPECT_NE(left[0].found.find("accept_ra is 1, not 0"), std::string::npos) << left[0].found;
+  EXPECT_FALSE(links->Apply(spec, left, std::nullopt).ok());
+  // An agent that can write it mends it.
+  EXPECT_TRUE(links_->Apply(spec, left, std::nullopt).ok());
+  EXPECT_TRUE(PlanLink(spec, {.host = links_->Read()->at(spec.host_link)}).empty());
+}
+
 TEST_F(KernelLinksTest, OnlyAPodWithAnIpv6AddressHasALinkLocalOne) {
   PodNetns with;
   PodNetns without;

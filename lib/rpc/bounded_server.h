@@ -4,7 +4,8 @@
 //
 // Each connection is watched beside gRPC, by its only descriptor and without a copy of what passes:
 // when it has sent too much, or too much that does not become messages, it is reset at once. Its
-// peer then has to stay away for a time.
+// peer then has to stay away for a time. Of a connection that gRPC has closed before its last bytes
+// were looked at, these are not counted; the peer has spent one of its new connections on them.
 #pragma once
 
 #include <grpcpp/server.h>

@@ -233,6 +233,7 @@ absl::StatusOr<LinkState> ParseLinkState(std::span<const uint8_t> payload) {
   if (!settings.empty()) state.ipv4 = SettingsOf(settings);
   state.address_generation = v6[IFLA_INET6_ADDR_GEN_MODE].U8();
   state.accept_ra = SettingOf(v6[IFLA_INET6_CONF].payload, DEVCONF_ACCEPT_RA);
+  state.disable_ipv6 = SettingOf(v6[IFLA_INET6_CONF].payload, DEVCONF_DISABLE_IPV6);
   if (table.malformed() || families.malformed() || v4.malformed() || v6.malformed()) {
     return Malformed();
   }

@@ -135,8 +135,10 @@ struct LinkState {
   // IPv4.
   std::vector<uint32_t> ipv4;
   std::optional<uint8_t> address_generation;  // The mode, IN6_ADDR_GEN_MODE_*; nullopt: no IPv6.
-  // The setting accept_ra, of router advertisements (ip-sysctl.rst); nullopt: no IPv6.
+  // The settings accept_ra, of router advertisements, and disable_ipv6 (ip-sysctl.rst); nullopt: no
+  // IPv6.
   std::optional<uint32_t> accept_ra;
+  std::optional<uint32_t> disable_ipv6;
 
   bool operator==(const LinkState&) const = default;
 };

@@ -45,18 +45,19 @@ bool KernelHasIpv6() {
 
 // A runtime that wants no IPv6 has set this for all devices of the pod. It is cleared for the link,
 // and for the loopback device, by which a pod reaches itself.
-constexpr std::string_view kDisableIpv6 = "disable_ipv6";
+constexpr Ipv6Setting kIpv6On = {.name = "disable_ipv6", .value = 0};
 
-// Sets one of IPv6's settings of a link, in the calling thread's network namespace, to 0.
-absl::Status ClearIpv6Setting(const std::string& link, std::string_view setting,
-                              const std::string& sysctl_root) {
-  const std::string path = fmt::format("{}/net/ipv6/conf/{}/{}", sysctl_root, link, setting);
+// Writes one of IPv6's settings of a link in the calling thread's network namespace.
+absl::Status SetIpv6(const std::string& link, const Ipv6Setting& setting,
+                     const std::string& sysctl_root) {
+  const std::string path = fmt::format("{}/net/ipv6/conf/{}/{}", sysctl_root, link, setting.name);
+  const std::string value = fmt::format("{}", setting.value);
   const os::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return base::ErrnoToStatus(errno, "open " + path);
   // The kernel asks for another try when it could not have its network lock at once.
   ssize_t written = -1;
   do {
-    written = ::write(fd.get(), "0", 1);
+    written = ::write(fd.get(), value.data(), value.size());
   } while (written < 0 && errno == EINTR);
   return written < 0 ? base::ErrnoToStatus(errno, "write " + path) : absl::OkStatus();
 }
@@ -262,8 +263,8 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
     status = Reach(settings_.fault_point, "attach.ipv6");
     if (status.ok()) {
       status = pod.Run([&]() -> absl::Status {
-        RETURN_IF_ERROR(ClearIpv6Setting("lo", kDisableIpv6, settings_.sysctl_root));
-        return ClearIpv6Setting(spec.pod_link, kDisableIpv6, settings_.sysctl_root);
+        RETURN_IF_ERROR(SetIpv6("lo", kIpv6On, settings_.sysctl_root));
+        return SetIpv6(spec.pod_link, kIpv6On, settings_.sysctl_root);
       });
     }
     if (status.ok()) {
@@ -273,7 +274,7 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
   }
   // A failure does not keep the pod from being attached: the node's rules drop its router
   // advertisements as well, and the next look at the link finds what is missing and reports it.
-  if (status.ok() && ends.have_ipv6) static_cast<void>(SetAcceptRa(spec.host_link));
+  if (status.ok() && ends.have_ipv6) static_cast<void>(IgnoreRouters(spec));
   if (status.ok()) status = Reach(settings_.fault_point, "attach.node");
   if (status.ok()) {
     for (netlink::Request& other : DeletionsOfOtherRules(spec)) {
@@ -291,9 +292,9 @@ absl::Status KernelLinks::Build(const AttachSpec& spec, const LinkOperations& pl
   return Narrow(WithCleanup(status, Undo(spec, ends, *pod_socket)), {kResourceExhausted});
 }
 
-absl::Status KernelLinks::SetAcceptRa(const std::string& host_link) {
-  static_assert(kHostLinkAcceptRa == 0);
-  return node_.Run([&] { return ClearIpv6Setting(host_link, "accept_ra", settings_.sysctl_root); });
+absl::Status KernelLinks::IgnoreRouters(const AttachSpec& spec) {
+  return node_.Run(
+      [&] { return SetIpv6(spec.host_link, RouterSettingOf(spec), settings_.sysctl_root); });
 }
 
 absl::Status KernelLinks::Undo(const AttachSpec& spec, const LinkEnds& ends,

@@ -86,8 +86,8 @@ class KernelLinks final : public Links {
   // `left` then says what was refused beside the link itself.
   absl::Status Retire(const std::string& host_link, const LinkOperations& plan, uint32_t group,
                       absl::Status& left);
-  // Writes kHostLinkAcceptRa to the host link's file below /proc/sys.
-  absl::Status SetAcceptRa(const std::string& host_link);
+  // Writes RouterSettingOf(spec) to the host link's file below /proc/sys.
+  absl::Status IgnoreRouters(const AttachSpec& spec);
   absl::Status MendOne(const AttachSpec& spec, const LinkOperation& operation, const LinkEnds& ends,
                        netlink::Socket& socket);
 

@@ -49,7 +49,8 @@ HostSide SideOf(const netlink::LinkState& state) {
           .mtu = state.link.mtu,
           .settings = state.ipv4,
           .address_generation = state.address_generation,
-          .accept_ra = state.accept_ra};
+          .accept_ra = state.accept_ra,
+          .disable_ipv6 = state.disable_ipv6};
 }
 
 bool IsHostRoute(const netlink::Route& route) {
@@ -284,7 +285,7 @@ absl::Status KernelLinks::MendOne(const AttachSpec& spec, const LinkOperation& o
   if (operation.part == Part::kHostRoute) {
     return EnsureHostRoute(socket, RouteToPod(*operation.address, ends.host));
   }
-  if (operation.part == Part::kHostAcceptRa) return NarrowChange(SetAcceptRa(spec.host_link));
+  if (operation.part == Part::kHostRouters) return NarrowChange(IgnoreRouters(spec));
   absl::Status first_error;
   if (operation.part == Part::kPodRoute) {
     for (const PodRoute& route : PodRoutesOf(spec, *operation.address)) {

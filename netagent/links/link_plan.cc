@@ -20,9 +20,11 @@ constexpr uint64_t kMaxQueue = 16UL << 20;
 constexpr uint64_t kMaxBurst = 16UL << 20;
 
 constexpr std::array<std::string_view, static_cast<size_t>(kLastPart) + 1> kPartNames = {
-    "host_link",   "host_setting",   "host_accept_ra", "host_mac",   "host_mtu", "ingress_limit",
-    "host_up",     "host_neighbour", "host_rule",      "host_route", "pod_link", "pod_up",
-    "pod_address", "pod_neighbour",  "pod_route",      "pod_rule"};
+    "host_link",   "host_setting",   "host_routers", "host_mac",   "host_mtu", "ingress_limit",
+    "host_up",     "host_neighbour", "host_rule",    "host_route", "pod_link", "pod_up",
+    "pod_address", "pod_neighbour",  "pod_route",    "pod_rule"};
+
+constexpr std::string_view kAcceptRa = "accept_ra";
 
 template <typename T>
 bool Holds(const std::vector<T>& values, const T& value) {
@@ -56,7 +58,7 @@ LinkOperations PlanNew(const AttachSpec& spec) {
   plan.push_back({.part = Part::kHostLink,
                   .found = fmt::format("link {} is gone from the node", spec.host_link)});
   plan.push_back({.part = Part::kHostSetting});
-  plan.push_back({.part = Part::kHostAcceptRa});
+  plan.push_back({.part = Part::kHostRouters});
   // The limit comes before the link is up: after, the kernel would wait for all CPUs.
   if (!spec.bandwidth.ingress_rate.is_zero()) plan.push_back({.part = Part::kIngressLimit});
   plan.push_back({.part = Part::kHostUp});
@@ -107,11 +109,13 @@ void PlanSettings(const AttachSpec& spec, const HostSide& host, LinkOperations& 
   }
   // One request makes all the settings.
   if (!found.empty()) plan.push_back({.part = Part::kHostSetting, .found = std::move(found)});
-  if (host.accept_ra && *host.accept_ra != kHostLinkAcceptRa) {
-    plan.push_back({.part = Part::kHostAcceptRa,
-                    .found = fmt::format("net.ipv6.conf.{}.accept_ra is {}, not {}", spec.host_link,
-                                         *host.accept_ra, kHostLinkAcceptRa)});
-  }
+  const Ipv6Setting wanted = RouterSettingOf(spec);
+  const std::optional<uint32_t> is = wanted.name == kAcceptRa ? host.accept_ra : host.disable_ipv6;
+  // A link that does not listen is fine without the other setting: earlier agents left that out.
+  if (is.value_or(wanted.value) == wanted.value || host.accept_ra == 0U) return;
+  plan.push_back({.part = Part::kHostRouters,
+                  .found = fmt::format("net.ipv6.conf.{}.{} is {}, not {}", spec.host_link,
+                                       wanted.name, *is, wanted.value)});
 }
 
 void PlanHostNeighbours(const AttachSpec& spec, const ObservedLink& observed,
@@ -250,6 +254,13 @@ void PlanPod(const AttachSpec& spec, const PodSide& pod, LinkOperations& plan) {
 }
 
 }  // namespace
+
+Ipv6Setting RouterSettingOf(const AttachSpec& spec) {
+  const bool has_ipv6 = std::any_of(spec.addresses.begin(), spec.addresses.end(),
+                                    [](const ip::Address& address) { return !address.is_v4(); });
+  if (has_ipv6) return {.name = kAcceptRa, .value = 0};
+  return {.name = "disable_ipv6", .value = 1};
+}
 
 std::string_view NameOf(Part part) { return kPartNames[static_cast<size_t>(part)]; }
 bool IsInPod(Part part) { return part >= Part::kPodLink; }

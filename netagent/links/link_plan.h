@@ -46,9 +46,18 @@ inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
 // its routes would make each further link slower to bring up (the kernel walks all links').
 inline constexpr uint8_t kHostLinkAddressGeneration = 1;
 
-// The node takes no router advertisement from a pod. rtnetlink tells this setting but cannot change
-// it: it is written to the link's file below /proc/sys, and so is a part of its own.
-inline constexpr uint32_t kHostLinkAcceptRa = 0;
+// The setting of IPv6 by which the node takes no router advertisement from a pod. rtnetlink tells
+// these but cannot change them: they are written to the link's file below /proc/sys, and so are a
+// part of their own.
+struct Ipv6Setting {
+  std::string_view name;  // The name below net.ipv6.conf.LINK.
+  uint32_t value = 0;
+};
+
+// Returns `accept_ra` 0 for a pod with an IPv6 address. The host link of any other pod has no IPv6
+// at all (`disable_ipv6` 1): its multicast route, too, would make each further link slower to bring
+// up.
+Ipv6Setting RouterSettingOf(const AttachSpec& spec);
 
 // A neighbour entry that stays until somebody removes it.
 struct PermanentNeighbour {
@@ -71,7 +80,9 @@ struct HostSide {
   // Values by IPV4_DEVCONF_* number; nothing at 0. The kernel has no setting beyond the end.
   std::vector<uint32_t> settings;
   std::optional<uint8_t> address_generation;  // IN6_ADDR_GEN_MODE_*; nullopt: the link has no IPv6.
-  std::optional<uint32_t> accept_ra;          // net.ipv6.conf.LINK.accept_ra; nullopt: no IPv6.
+  // The settings net.ipv6.conf.LINK.accept_ra and .disable_ipv6; nullopt: the link has no IPv6.
+  std::optional<uint32_t> accept_ra;
+  std::optional<uint32_t> disable_ipv6;
   std::vector<PermanentNeighbour> neighbours;
   std::vector<SourceTable> rules;       // Our rules for addresses that lead here.
   std::vector<ip::Address> routes;      // Our routes in the main table, each to one address.
@@ -121,7 +132,7 @@ struct ObservedLink {
 enum class Part {
   kHostLink,  // The pair of devices itself.
   kHostSetting,
-  kHostAcceptRa,
+  kHostRouters,  // RouterSettingOf().
   kHostMac,
   kHostMtu,
   kIngressLimit,

@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
              "proxy_arp is 1, not 0"},
         Case{"HostAddressGeneration", [](HostSide& h, PodSide&) { h.address_generation = 0; },
              Part::kHostSetting, "makes itself IPv6 addresses (mode 0)"},
-        Case{"HostAcceptRa", [](HostSide& h, PodSide&) { h.accept_ra = 2; }, Part::kHostAcceptRa,
+        Case{"HostAcceptRa", [](HostSide& h, PodSide&) { h.accept_ra = 2; }, Part::kHostRouters,
              "accept_ra is 2, not 0"},
         Case{"HostNeighbourV6", [](HostSide& h, PodSide&) { h.neighbours.pop_back(); },
              Part::kHostNeighbour, "neighbour entry of fd00::5 on spk", A("fd00::5")},
@@ -150,7 +150,7 @@ TEST(PlanLink, ALinkThatIsNotThereIsMadeWithAllThatBelongsToIt) {
   spec.source_tables = {{A("10.1.0.5"), 84'000'007}};
   const LinkOperations plan = PlanLink(spec, {});
   EXPECT_THAT(PartsOf(plan),
-              ElementsAre(Part::kHostLink, Part::kHostSetting, Part::kHostAcceptRa,
+              ElementsAre(Part::kHostLink, Part::kHostSetting, Part::kHostRouters,
                           Part::kIngressLimit, Part::kHostUp, Part::kHostNeighbour,
                           Part::kHostNeighbour, Part::kHostRule, Part::kHostRoute, Part::kHostRoute,
                           Part::kPodAddress, Part::kPodNeighbour, Part::kPodRoute, Part::kPodRule,
@@ -170,6 +170,25 @@ TEST(PlanLink, ForNoLinkItRemovesWhatLeadsToTheLinkAndTheLink) {
   EXPECT_EQ(plan[3].table, 84'000'007U);
   // What is remembered may be less than what there is.
   EXPECT_THAT(PartsOf(PlanLink(none, {})), ElementsAre(Part::kHostLink));
+}
+
+// What a pod without IPv6 says to all nodes, or to routers, the node does not hear.
+TEST(PlanLink, APodWithoutIpv6HasAHostLinkWithoutIt) {
+  const AttachSpec spec = PlanAttach({"pod", "eth0"}, {A("10.1.0.5")}, 1500, {}).value();
+  EXPECT_EQ(RouterSettingOf(spec).name, "disable_ipv6");
+  HostSide host = BuiltHostSide(spec);
+  const PodSide pod = BuiltPodSide(spec);
+  EXPECT_EQ(host.disable_ipv6, 1U);
+  host.accept_ra = 2;
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
+  host.disable_ipv6 = 0;
+  EXPECT_THAT(Texts(PlanLink(spec, {host, pod})), HasSubstr("disable_ipv6 is 0, not 1"));
+  // As earlier agents left it.
+  host.accept_ra = 0;
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
+  // Of a kernel without IPv6 there is nothing to say.
+  host.accept_ra = host.disable_ipv6 = std::nullopt;
+  EXPECT_EQ(Texts(PlanLink(spec, {host, pod})), "");
 }
 
 TEST(PlanLink, WhatOthersAddedIsNoDifference) {

@@ -84,7 +84,7 @@ void PutRequests(const AttachSpec& spec, const LinkOperation& operation, const L
       // The settings are a request of their own: with the change to up, that would come first.
       batch.push_back(netlink::ConfigureLink(ends.host, HostLinkSettings(ends.have_ipv6)));
       return;
-    case Part::kHostAcceptRa:  // See KernelLinks::SetAcceptRa().
+    case Part::kHostRouters:  // See KernelLinks::IgnoreRouters().
       return;
     case Part::kHostMac:
       batch.push_back(netlink::SetLinkMac(ends.host, spec.host_mac));

@@ -72,7 +72,7 @@ class Links {
   // call) as far as it is in the pod.
   //
   // A plan that makes the link is carried out as a whole or not at all: on an error nothing of the
-  // link remains, and nothing else has changed. Only kHostAcceptRa may be left undone, where the
+  // link remains, and nothing else has changed. Only kHostRouters may be left undone, where the
   // setting cannot be written: then Read() shows it. Where the runtime has switched IPv6 off and
   // there is an IPv6 address, it is switched on for the link. An address that an older link has
   // moves to this one, with its source tables. If a link that was taken down and is not

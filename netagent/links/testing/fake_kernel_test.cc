@@ -59,8 +59,9 @@ void FakeWorld::Break(const AttachSpec& spec, int, Part part, const ip::Address&
     case Part::kHostSetting:
       host.settings[8] = 0;
       break;
-    case Part::kHostAcceptRa:
+    case Part::kHostRouters:
       host.accept_ra = 2;
+      host.disable_ipv6 = 0;
       break;
     case Part::kHostNeighbour:
       std::erase_if(host.neighbours, is_family);
@@ -96,7 +97,8 @@ std::vector<std::string> FakeWorld::Snapshot(int pod_netns) {
   std::vector<std::string> lines = {
       fmt::format("host {} {} {}", host.up, host.mac.ToString(), host.mtu),
       fmt::format("pod {} {} {} {}", pod.name, pod.up, pod.mac.ToString(), pod.mtu)};
-  lines.push_back(fmt::format("accept_ra {}", host.accept_ra.value_or(9)));
+  lines.push_back(fmt::format("accept_ra {} disable_ipv6 {}", host.accept_ra.value_or(9),
+                              host.disable_ipv6.value_or(9)));
   for (const uint32_t setting : host.settings) lines.push_back(fmt::format("setting {}", setting));
   for (const auto& entry : host.neighbours) {
     lines.push_back(

@@ -30,9 +30,11 @@ void ApplyToHost(const AttachSpec& spec, const LinkOperation& operation, HostSid
       }
       host.address_generation = kHostLinkAddressGeneration;
       break;
-    case Part::kHostAcceptRa:
-      host.accept_ra = kHostLinkAcceptRa;
+    case Part::kHostRouters: {
+      const Ipv6Setting setting = RouterSettingOf(spec);
+      (setting.name == "accept_ra" ? host.accept_ra : host.disable_ipv6) = setting.value;
       break;
+    }
     case Part::kHostMac:
       host.mac = spec.host_mac;
       host.neighbours.clear();

@@ -248,6 +248,19 @@ TEST_F(KernelLinksTest, AnIpv4PodNeedsNoIpv6) {
   EXPECT_TRUE(CanTalk(client, server, kSecondV4, 500));
 }
 
+TEST_F(KernelLinksTest, TheHostLinkHasIpv6OnlyForAPodThatHasIt) {
+  const PodNetns one;
+  const PodNetns two;
+  const AttachSpec v4 = Spec("one", {kFirstV4});
+  const AttachSpec both = Spec("two", {kSecondV4, kSecondV6});
+  ASSERT_TRUE(Attach(*links_, v4, one.fd()).ok());
+  ASSERT_TRUE(Attach(*links_, both, two.fd()).ok());
+  const auto sides = links_->Read().value();
+  EXPECT_EQ(sides.at(v4.host_link).disable_ipv6, 1U);
+  EXPECT_EQ(sides.at(both.host_link).disable_ipv6, 0U);
+  EXPECT_EQ(sides.at(both.host_link).accept_ra, 0U);
+}
+
 // As where /proc/sys is read-only.
 TEST_F(KernelLinksTest, APodWhoseLinkCannotBeToldToHearNoRoutersIsAttachedAndThatIsFound) {
   const testing_support::TempDir empty;
@@ -258,8 +271,8 @@ TEST_F(KernelLinksTest, APodWhoseLinkCannotBeToldToHearNoRoutersIsAttachedAndTha
   ASSERT_TRUE(Attach(*links, spec, pod.fd()).ok());
   const LinkOperations left = PlanLink(spec, {.host = links->Read()->at(spec.host_link)});
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(left[0].part, Part::kHostAcceptRa);
-  EXPECT_NE(left[0].found.find("accept_ra is 1, not 0"), std::string::npos) << left[0].found;
+  EXPECT_EQ(left[0].part, Part::kHostRouters);
+  EXPECT_NE(left[0].found.find("disable_ipv6 is 0, not 1"), std::string::npos) << left[0].found;
   EXPECT_FALSE(links->Apply(spec, left, std::nullopt).ok());
   // An agent that can write it mends it.
   EXPECT_TRUE(links_->Apply(spec, left, std::nullopt).ok());

@@ -164,10 +164,12 @@ void KernelWorld::Break(const AttachSpec& spec, int pod_netns, Part part,
     case Part::kHostSetting:
       return MustSend(node, {netlink::ConfigureLink(
                                 host, {.ipv4 = {{8, 0}}, .address_generation = std::nullopt})});
-    case Part::kHostAcceptRa:
+    case Part::kHostRouters:
       // A thread sees the settings of the namespace it is in, which is the node's.
-      EXPECT_TRUE(std::ofstream("/proc/sys/net/ipv6/conf/" + spec.host_link + "/accept_ra")
-                  << "2" << std::flush);
+      for (const char* const setting : {"accept_ra", "disable_ipv6"}) {
+        EXPECT_TRUE(std::ofstream("/proc/sys/net/ipv6/conf/" + spec.host_link + "/" + setting)
+                    << (setting == std::string_view("accept_ra") ? "2" : "0") << std::flush);
+      }
       return;
     case Part::kHostNeighbour:
       return MustSend(node, {netlink::DeleteNeighbour(host, address)});

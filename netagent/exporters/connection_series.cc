@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "netagent/exporters/label_text.h"
@@ -17,18 +18,29 @@ struct Held {
   uint64_t ports = 0;
 };
 
-// Adds up by name, which may have two pods for a moment, and has one series.
-std::vector<Held> ByName(const std::vector<PodConnections>& pods) {
-  std::map<std::vector<std::string>, Held> by_name;
+// Adds up by name, which may have two pods for a moment, and has one series. Pods that have few
+// connections are added to `other` at once: there may be hundreds.
+std::vector<Held> ByName(const std::vector<PodConnections>& pods, Held& other) {
+  std::map<std::pair<std::string_view, std::string_view>, Held> by_pod;
   for (const PodConnections& pod : pods) {
-    std::vector<std::string> labels = {LabelText(pod.pod_namespace), LabelText(pod.pod_name)};
-    Held& held = by_name[labels];
-    held.labels = std::move(labels);
+    Held& held = by_pod[{pod.pod_namespace, pod.pod_name}];
     held.connections += pod.connections;
     held.ports += pod.translated_ports;
   }
+  std::map<std::vector<std::string>, Held> by_labels;
+  for (const auto& [name, more] : by_pod) {
+    std::vector<std::string> labels = other.labels;
+    if (more.connections >= kConnectionsShown) {
+      labels = {LabelText(name.first), LabelText(name.second)};
+    }
+    // Whatever is called "_other" is a part of it.
+    Held& held = labels == other.labels ? other : by_labels[labels];
+    held.labels = std::move(labels);
+    held.connections += more.connections;
+    held.ports += more.ports;
+  }
   std::vector<Held> all;
-  for (auto& [labels, held] : by_name) all.push_back(std::move(held));
+  for (auto& [labels, held] : by_labels) all.push_back(std::move(held));
   return all;
 }
 
@@ -36,22 +48,19 @@ std::vector<Held> ByName(const std::vector<PodConnections>& pods) {
 
 std::vector<telemetry::Samples> ConnectionSeries(const std::vector<PodConnections>& pods,
                                                  size_t most) {
-  std::vector<Held> all = ByName(pods);
+  const std::string other_name(kOtherSeries);
+  Held other{.labels = {other_name, other_name}};
+  std::vector<Held> all = ByName(pods, other);
   std::stable_sort(all.begin(), all.end(),
                    [](const Held& a, const Held& b) { return a.connections > b.connections; });
   telemetry::Samples connections{.metric = "spoke_pod_connections"};
   telemetry::Samples ports{.metric = "spoke_pod_translated_ports"};
-  const std::string other_name(kOtherSeries);
-  Held other{.labels = {other_name, other_name}};
   const auto append = [&](const Held& held) {
     connections.series.push_back({held.labels, static_cast<double>(held.connections)});
     ports.series.push_back({held.labels, static_cast<double>(held.ports)});
   };
   for (const Held& held : all) {
-    // Whatever is called "_other" is a part of it.
-    const bool shown = connections.series.size() < most && held.connections >= kConnectionsShown &&
-                       held.labels != other.labels;
-    if (shown) {
+    if (connections.series.size() < most) {
       append(held);
     } else {
       other.connections += held.connections;

@@ -99,12 +99,35 @@ std::vector<Key> Candidates(const Items& items, const Level& level, Wanted wante
   return keys;
 }
 
-Key NamespaceKey(const std::string& name) { return {.pod_namespace = LabelText(name)}; }
+Key NamespaceKey(std::string_view name) { return {.pod_namespace = LabelText(name)}; }
 
 Key PodKey(const PodTotals& pod) {
   return {.pod_namespace = LabelText(pod.pod_namespace),
           .pod = LabelText(pod.pod_name),
           .uid = pod.pod_uid};
+}
+
+// The bytes of the classes of which a pod has series.
+uint64_t BytesShownOf(const CountByClass& volumes) {
+  uint64_t bytes = 0;
+  for (const auto& [name, volume] : volumes) {
+    if (Has(kPodClasses, name)) bytes += volume.sent + volume.received;
+  }
+  return bytes;
+}
+
+// Returns the pods, by UID, that have series or have moved enough to get them. All others are of no
+// concern to any series but "_other", and there may be hundreds.
+std::set<std::string_view> UidsOfInterest(const TrafficTotals& totals, const Level& level,
+                                          uint64_t least_bytes) {
+  std::map<std::string_view, uint64_t> bytes;
+  for (const PodTotals& pod : totals.pods) bytes[pod.pod_uid] += BytesShownOf(pod.volumes);
+  std::set<std::string_view> uids;
+  for (const auto& [key, slot] : level.slots) uids.insert(key.uid);
+  for (const auto& [uid, moved] : bytes) {
+    if (moved >= least_bytes) uids.insert(uid);
+  }
+  return uids;
 }
 
 void AppendFlows(telemetry::Samples& samples, const std::vector<std::string>& labels,
@@ -179,8 +202,10 @@ void TrafficSeries::UpdateNamespaces(const TrafficTotals& totals) {
     Combine(items[NamespaceKey(name)], flows, Plus);
     Combine(total, flows, Plus);
   }
+  std::set<std::string_view> names;
+  for (const PodTotals& pod : totals.pods) names.insert(pod.pod_namespace);
   std::set<Key> in_use;
-  for (const PodTotals& pod : totals.pods) in_use.insert(NamespaceKey(pod.pod_namespace));
+  for (const std::string_view name : names) in_use.insert(NamespaceKey(name));
 
   const bool first = !seen_ && state_.epoch == absl::InfinitePast();
   for (const Key& key : Candidates(items, level, [&](const Key&k, uint64_t bytes) {
@@ -210,7 +235,9 @@ void TrafficSeries::UpdatePods(const TrafficTotals& totals) {
     Combine(total, Fold(volumes, kPodClasses), Plus);
   }
   std::set<Key> alive;
+  const std::set<std::string_view> of_interest = UidsOfInterest(totals, level, limits_.pod_bytes);
   for (const PodTotals& pod : totals.pods) {
+    if (!of_interest.contains(pod.pod_uid)) continue;
     const Key key = PodKey(pod);
     Combine(items[key], Fold(pod.volumes, kPodClasses), Plus);
     if (!pod.ended) alive.insert(key);

@@ -59,10 +59,15 @@ Traffic::Traffic(Settings settings, const Edges& edges)
       fast_pods_(edges.fast_path, edges.tracks_connections, edges.log) {}
 
 absl::StatusOr<Traffic::Decision> Traffic::Decide(const Policy& policy) {
+  ASSIGN_OR_RETURN(const NodeNetwork network, routes_.Read(settings_.fast_path.uplink));
+  return DecideWith(policy, network);
+}
+
+absl::StatusOr<Traffic::Decision> Traffic::DecideWith(const Policy& policy,
+                                                      const NodeNetwork& network) const {
   Decision next{.policy = policy};
   ASSIGN_OR_RETURN(next.classes, ClassMap::Compile(policy, groups_));
   RETURN_IF_ERROR(CheckWayToServer(next.classes));
-  ASSIGN_OR_RETURN(const NodeNetwork network, routes_.Read(settings_.fast_path.uplink));
   EgressSettings egress = egress_;
   for (const NodeAddress& own : network.addresses) egress.own.insert(own.address);
   egress.platform_access = settings_.platform_access;
@@ -399,7 +404,11 @@ void Traffic::OnPodMac(const std::string& host_link, const ip::MacAddress& mac) 
 }
 
 absl::StatusOr<CutRules> Traffic::CutsOf(const Policy& policy) {
-  ASSIGN_OR_RETURN(const Decision next, Decide(policy));
+  // Only what would end is counted: the network that is in force is new enough, and to read it
+  // takes as long as all the rest.
+  ASSIGN_OR_RETURN(const Decision next, started_&& held_.empty()
+                                            ? DecideWith(policy, in_force_.fast.network())
+                                            : Decide(policy));
   return CutRules(policy, next.classes, *next.egress, ledger_.live());
 }
 

@@ -134,6 +134,7 @@ class Traffic : public PodTraffic {
     FastPathPlan fast;
   };
   absl::StatusOr<Decision> Decide(const Policy& policy);
+  absl::StatusOr<Decision> DecideWith(const Policy& policy, const NodeNetwork& network) const;
   absl::Status CheckWayToServer(const ClassMap& classes) const;
   bool IsFast(const Decision& decision, const TrafficPod& pod) const;
 

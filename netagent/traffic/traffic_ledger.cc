@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
+
 namespace spoke::netagent {
 namespace {
 
@@ -34,38 +36,60 @@ void AddAll(const CountByClass& more, CountByClass& sum) {
   for (const auto& [name, volume] : more) Add(volume, sum[name]);
 }
 
-using VolumesByAddress = std::map<ip::Address, CountByClass>;
+// The names of classes, each made once: a full node's readings have a thousand counts.
+class ClassNames {
+ public:
+  // Borrows `groups`.
+  explicit ClassNames(const std::map<std::string, ClassNumber>& groups) : groups_(groups) {}
+
+  const std::string& Of(ClassNumber number) {
+    const auto [at, is_new] = names_.try_emplace(number);
+    if (is_new) at->second = ClassName(number, groups_);
+    return at->second;
+  }
+
+ private:
+  const std::map<std::string, ClassNumber>& groups_;
+  std::map<ClassNumber, std::string> names_;
+};
+
+struct CountOfClass {
+  ClassNumber number = 0;
+  TrafficCount count;
+};
+// A pod has traffic of few classes. One may be there several times.
+using VolumesByAddress = std::map<ip::Address, absl::InlinedVector<CountOfClass, 4>>;
 
 // Returns what the sets and the fast path have counted, by address.
-VolumesByAddress CountedByAddress(const TrafficReadings& readings,
-                                  const std::map<std::string, ClassNumber>& groups) {
+VolumesByAddress CountedByAddress(const TrafficReadings& readings) {
   VolumesByAddress by_address;
   for (const SetReading& set : readings.pods) {
     for (const nft::ElementReading& element : set.elements) {
       const auto counted = DecodeCounted(set.set, element);
       if (!counted || counted->packets == 0) continue;
-      Add(VolumeOf(counted->direction, counted->packets, counted->bytes),
-          by_address[counted->address][ClassName(counted->number, groups)]);
+      by_address[counted->address].push_back(
+          {counted->number, VolumeOf(counted->direction, counted->packets, counted->bytes)});
     }
   }
   for (const FastPodReading& fast : readings.fast) {
     if (fast.addresses.empty() || fast.counts == FastCounts()) continue;
-    Add({.sent = fast.counts.sent_bytes,
-         .received = fast.counts.received_bytes,
-         .sent_packets = fast.counts.sent_packets,
-         .received_packets = fast.counts.received_packets},
-        by_address[fast.addresses.front()][ClassName(kCluster, groups)]);
+    by_address[fast.addresses.front()].push_back(
+        {kCluster,
+         {.sent = fast.counts.sent_bytes,
+          .received = fast.counts.received_bytes,
+          .sent_packets = fast.counts.sent_packets,
+          .received_packets = fast.counts.received_packets}});
   }
   return by_address;
 }
 
 // Returns what was counted for all addresses of the pod, which are gone from `counted` then.
-CountByClass TakeVolumes(const TrafficPod& pod, VolumesByAddress& counted) {
+CountByClass TakeVolumes(const TrafficPod& pod, ClassNames& names, VolumesByAddress& counted) {
   CountByClass volumes;
   for (const ip::Address& address : pod.addresses) {
     const auto at = counted.find(address);
     if (at == counted.end()) continue;
-    AddAll(at->second, volumes);
+    for (const CountOfClass& one : at->second) Add(one.count, volumes[names.Of(one.number)]);
     counted.erase(at);
   }
   return volumes;
@@ -80,12 +104,12 @@ std::string NameOfText(const std::string& text, const std::map<std::string, Clas
 }
 
 CountByClass HostVolumes(const std::vector<nft::ElementReading>& elements, Direction direction,
-                         const std::map<std::string, ClassNumber>& groups) {
+                         ClassNames& names) {
   CountByClass volumes;
   for (const nft::ElementReading& element : elements) {
     const auto number = NumberOfKey(element.element.key);
     if (!number) continue;
-    Add(VolumeOf(direction, element.packets, element.bytes), volumes[ClassName(*number, groups)]);
+    Add(VolumeOf(direction, element.packets, element.bytes), volumes[names.Of(*number)]);
   }
   return volumes;
 }
@@ -151,12 +175,13 @@ AddressOwners TrafficLedger::InTheWayOf(const TrafficPod& pod) const {
 
 void TrafficLedger::Settled(const AddressOwners& addresses, const TrafficReadings& readings,
                             const std::map<std::string, ClassNumber>& groups) {
-  VolumesByAddress counted = CountedByAddress(readings, groups);
+  VolumesByAddress counted = CountedByAddress(readings);
+  ClassNames names(groups);
   for (Gone& gone : gone_) {
     const bool is_whole =
         std::all_of(gone.pod.addresses.begin(), gone.pod.addresses.end(),
                     [&](const ip::Address& address) { return addresses.contains(address); });
-    if (!gone.settled && is_whole) gone.settled = TakeVolumes(gone.pod, counted);
+    if (!gone.settled && is_whole) gone.settled = TakeVolumes(gone.pod, names, counted);
   }
 }
 
@@ -191,7 +216,8 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
                                    const std::map<std::string, ClassNumber>& groups,
                                    bool is_scrape) {
   TrafficTotals totals;
-  VolumesByAddress counted = CountedByAddress(readings, groups);
+  VolumesByAddress counted = CountedByAddress(readings);
+  ClassNames names(groups);
   const auto add_pod = [&](const TrafficPod& pod, bool ended, CountByClass volumes) {
     totals.pods.push_back({.pod_namespace = pod.pod_namespace,
                            .pod_name = pod.pod_name,
@@ -200,7 +226,7 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
                            .volumes = std::move(volumes)});
   };
   const auto add_counting = [&](const TrafficPod& pod, bool ended) {
-    CountByClass volumes = TakeVolumes(pod, counted);
+    CountByClass volumes = TakeVolumes(pod, names, counted);
     AddAll(volumes, totals.namespaces[pod.pod_namespace]);
     add_pod(pod, ended, std::move(volumes));
   };
@@ -223,8 +249,8 @@ TrafficTotals TrafficLedger::Total(const TrafficReadings& readings,
   for (const auto& [name, classes] : totals.namespaces) {
     for (const auto& [class_name, volume] : classes) Add(volume, forward[class_name]);
   }
-  totals.node["input"] = HostVolumes(readings.host_in, Direction::kReceived, groups);
-  totals.node["output"] = HostVolumes(readings.host_out, Direction::kSent, groups);
+  totals.node["input"] = HostVolumes(readings.host_in, Direction::kReceived, names);
+  totals.node["output"] = HostVolumes(readings.host_out, Direction::kSent, names);
   AddDrops(readings.counters, totals);
   for (const RefusedCount& refused : readings.refused) {
     if (refused.packets == 0) continue;

@@ -285,13 +285,12 @@ absl::StatusOr<std::optional<int32_t>> NetnsNumber(Socket& socket, int netns) {
   return *number < 0 ? std::nullopt : number;
 }
 
-Request NumberNetns(int netns) {
+Request NumberNetns(int netns, std::optional<int32_t> number) {
   rtgenmsg fixed{};
   fixed.rtgen_family = AF_UNSPEC;
   Request request("number a network namespace", RTM_NEWNSID, NLM_F_CREATE, fixed);
   request.PutU32(NETNSA_FD, static_cast<uint32_t>(netns));
-  constexpr auto kAnyNumber = static_cast<uint32_t>(NETNSA_NSID_NOT_ASSIGNED);
-  request.PutU32(NETNSA_NSID, kAnyNumber);
+  request.PutU32(NETNSA_NSID, static_cast<uint32_t>(number.value_or(NETNSA_NSID_NOT_ASSIGNED)));
   return request;
 }
 

@@ -161,8 +161,9 @@ absl::StatusOr<std::vector<LinkState>> DumpLinkStates(Socket& socket, std::strin
 absl::StatusOr<std::optional<int32_t>> NetnsNumber(Socket& socket, int netns);
 
 // Gives the namespace that the descriptor `netns` stands for a number in the socket's, which it
-// keeps. Refused with kAlreadyExists when it has one.
-Request NumberNetns(int netns);
+// keeps: the one asked for, or any. Refused with kAlreadyExists when it has one, or another
+// namespace has that number.
+Request NumberNetns(int netns, std::optional<int32_t> number = std::nullopt);
 
 Request SetLinkMac(int32_t index, const ip::MacAddress& mac);
 Request SetLinkMtu(int32_t index, uint32_t mtu);

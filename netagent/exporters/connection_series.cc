@@ -29,15 +29,17 @@ std::vector<Held> ByName(const std::vector<PodConnections>& pods, Held& other) {
   }
   std::map<std::vector<std::string>, Held> by_labels;
   for (const auto& [name, more] : by_pod) {
-    std::vector<std::string> labels = other.labels;
+    Held* held = &other;
     if (more.connections >= kConnectionsShown) {
-      labels = {LabelText(name.first), LabelText(name.second)};
+      std::vector<std::string> labels = {LabelText(name.first), LabelText(name.second)};
+      // Whatever is called "_other" is a part of it.
+      if (labels != other.labels) {
+        held = &by_labels[labels];
+        held->labels = std::move(labels);
+      }
     }
-    // Whatever is called "_other" is a part of it.
-    Held& held = labels == other.labels ? other : by_labels[labels];
-    held.labels = std::move(labels);
-    held.connections += more.connections;
-    held.ports += more.ports;
+    held->connections += more.connections;
+    held->ports += more.ports;
   }
   std::vector<Held> all;
   for (auto& [labels, held] : by_labels) all.push_back(std::move(held));

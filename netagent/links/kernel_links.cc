@@ -31,6 +31,11 @@ namespace {
 // batch whose creation was refused names no device of anybody's; below 2^30, as sFlow wants.
 constexpr uint32_t kFirstIndex = 1U << 29U;
 constexpr uint32_t kIndexCount = 1U << 29U;
+// Pods' namespaces are numbered downwards. For each message about a link whose peer is elsewhere,
+// and for each message to who listens to all namespaces, the kernel looks through the numbers from
+// the lowest, which so is the one that the pod which is being attached has.
+constexpr int32_t kHighestPodNumber = 1 << 30;
+constexpr int32_t kLowestPodNumber = 1 << 29;
 
 constexpr auto kAlreadyExists = absl::StatusCode::kAlreadyExists;
 constexpr auto kFailedPrecondition = absl::StatusCode::kFailedPrecondition;
@@ -102,7 +107,8 @@ KernelLinks::KernelLinks(Settings settings, netns::Netns node, netlink::Socket s
       deferred_deletion_(std::move(deferred_deletion)),
       has_ipv6_(KernelHasIpv6()),
       // Each agent begins at another index: a pod may have a link of the last agent's.
-      next_index_(std::random_device()()) {}
+      next_index_(std::random_device()()),
+      next_pod_number_(kHighestPodNumber) {}
 
 absl::StatusOr<std::unique_ptr<KernelLinks>> KernelLinks::Create(Settings settings) {
   auto node = netns::Netns::Current();
@@ -141,6 +147,9 @@ absl::Status KernelLinks::TakeStock() {
   for (const auto& [host_link, side] : sides) {
     held.insert(side.routes.begin(), side.routes.end());
     attached_.emplace(host_link, Attached{side.index, side.routes});
+    // Earlier agents let the kernel give out the numbers, from 0 on.
+    const int32_t number = side.peer_netns.value_or(0);
+    if (number > kLowestPodNumber) next_pod_number_ = std::min(next_pod_number_, number - 1);
   }
   std::vector<netlink::Request> orphans;
   for (const ip::Family family : Families()) {
@@ -206,6 +215,7 @@ absl::Status KernelLinks::Make(const AttachSpec& spec, const LinkOperations& pla
                       .host = static_cast<int32_t>(host_index),
                       .have_ipv6 = has_ipv6_ && spec.mtu >= kMinMtuV6,
                       .node_netns = node_.fd()};
+  NumberPod(*pod);
   absl::Status status = Build(spec, plan, ends, *pod);
   if (absl::IsAlreadyExists(status) && !deferred_deletion_->empty()) {
     // The link in the way may be a detached one's pod end, whose name only the pod knows.
@@ -219,6 +229,14 @@ absl::Status KernelLinks::Make(const AttachSpec& spec, const LinkOperations& pla
     source_tables_[source.address] = source.table;
   }
   return absl::OkStatus();
+}
+
+void KernelLinks::NumberPod(const netns::Netns& pod) {
+  const netlink::Request request = netlink::NumberNetns(pod.fd(), next_pod_number_);
+  next_pod_number_ = next_pod_number_ > kLowestPodNumber ? next_pod_number_ - 1 : kHighestPodNumber;
+  // It is refused where the pod has a number or another namespace has this one. What has none gets
+  // one with its link.
+  static_cast<void>(netlink::SendBatch(socket_, std::span(&request, 1)));
 }
 
 std::vector<netlink::Request> KernelLinks::DeletionsOfOtherRules(const AttachSpec& spec) const {

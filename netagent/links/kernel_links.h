@@ -77,6 +77,8 @@ class KernelLinks final : public Links {
   absl::Status Mend(const AttachSpec& spec, const LinkOperations& plan,
                     std::optional<int> pod_netns);
 
+  // Gives the pod's namespace a number in the node's that is lower than all others' of pods.
+  void NumberPod(const netns::Netns& pod);
   // Does Make() when nothing deferred is in its way.
   absl::Status Build(const AttachSpec& spec, const LinkOperations& plan, const LinkEnds& ends,
                      const netns::Netns& pod);
@@ -110,6 +112,7 @@ class KernelLinks final : public Links {
   const std::unique_ptr<DeferredDeletion> deferred_deletion_;
   const bool has_ipv6_;  // Whether the kernel speaks it at all.
   uint32_t next_index_;
+  int32_t next_pod_number_;
   // What TakePodChanges() opens at its first call, if it can.
   std::optional<PodWatch> pod_watch_;
   bool pod_watch_tried_ = false;

@@ -261,6 +261,32 @@ TEST_F(KernelLinksTest, TheHostLinkHasIpv6OnlyForAPodThatHasIt) {
   EXPECT_EQ(sides.at(both.host_link).accept_ra, 0U);
 }
 
+// The kernel looks for a namespace's number from the lowest on.
+TEST_F(KernelLinksTest, EachPodHasALowerNumberThanThoseBefore) {
+  const std::array<PodNetns, 3> pods;
+  const std::array specs = {Spec("one", {kFirstV4}), Spec("two", {kSecondV4}),
+                            Spec("three", {kUnassignedV4})};
+  ASSERT_TRUE(Attach(*links_, specs[0], pods[0].fd()).ok());
+  ASSERT_TRUE(Attach(*links_, specs[1], pods[1].fd()).ok());
+  const auto next = KernelLinks::Create().value();  // As an agent that begins anew.
+  ASSERT_TRUE(Attach(*next, specs[2], pods[2].fd()).ok());
+  const auto sides = next->Read().value();
+  const auto number = [&](size_t pod) {
+    return sides.at(specs.at(pod).host_link).peer_netns.value();
+  };
+  EXPECT_LT(number(1), number(0));
+  EXPECT_LT(number(2), number(1));
+}
+
+TEST_F(KernelLinksTest, APodKeepsTheNumberThatItHas) {
+  const PodNetns pod;
+  const netlink::Request given = netlink::NumberNetns(pod.fd(), 7);
+  ASSERT_TRUE(netlink::SendBatch(node_->socket(), std::span(&given, 1)).status.ok());
+  const AttachSpec spec = Spec("pod", {kFirstV4});
+  ASSERT_TRUE(Attach(*links_, spec, pod.fd()).ok());
+  EXPECT_EQ(links_->Read().value().at(spec.host_link).peer_netns, 7);
+}
+
 // As where /proc/sys is read-only.
 TEST_F(KernelLinksTest, APodWhoseLinkCannotBeToldToHearNoRoutersIsAttachedAndThatIsFound) {
   const testing_support::TempDir empty;

@@ -25,10 +25,21 @@ def cloud_denies(lab):
 
 @case("SpokeCloudThrottles", "SpokeCloudLimitNear")
 def cloud_throttles(lab):
-    """Azure's front door lets in one read in five seconds, without telling; then it is as wide as before."""
+    """Azure's front door lets in one read in five seconds, without telling, while an operator audits again and
+    again, which the server must read for; then it is as wide as before."""
+    over = threading.Event()
+
+    def audit():
+        while not over.is_set():
+            lab.on_azure.spokectl("audit")
+            over.wait(LATENCY)
+    auditor = threading.Thread(target=audit, daemon=True)
     lab.azure.post("faults", front_door_reads=1, front_door_reads_per_s=0.2,
                    expose_throttle_headers=False)
+    auditor.start()
     yield
+    over.set()
+    auditor.join()
     lab.azure.post("faults", front_door_reads=250, front_door_reads_per_s=25,
                    expose_throttle_headers=True)
 

@@ -46,17 +46,16 @@ inline constexpr std::array<HostLinkSetting, 8> kHostLinkSettings = {{
 // its routes would make each further link slower to bring up (the kernel walks all links').
 inline constexpr uint8_t kHostLinkAddressGeneration = 1;
 
-// The setting of IPv6 by which the node takes no router advertisement from a pod. rtnetlink tells
-// these but cannot change them: they are written to the link's file below /proc/sys, and so are a
-// part of their own.
+// A setting of IPv6 of the node's end of a link. rtnetlink tells these but cannot change them: they
+// are written to the link's files below /proc/sys, and so are a part of their own.
 struct Ipv6Setting {
   std::string_view name;  // The name below net.ipv6.conf.LINK.
   uint32_t value = 0;
 };
 
-// Returns `accept_ra` 0 for a pod with an IPv6 address. The host link of any other pod has no IPv6
-// at all (`disable_ipv6` 1): its multicast route, too, would make each further link slower to bring
-// up.
+// Returns the setting by which the node takes no router advertisement from the pod: `accept_ra` 0
+// for one with an IPv6 address. The host link of any other pod has no IPv6 at all (`disable_ipv6`
+// 1): its multicast route, too, would make each further link slower to bring up.
 Ipv6Setting RouterSettingOf(const AttachSpec& spec);
 
 // A neighbour entry that stays until somebody removes it.

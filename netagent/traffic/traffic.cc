@@ -406,9 +406,9 @@ void Traffic::OnPodMac(const std::string& host_link, const ip::MacAddress& mac) 
 absl::StatusOr<CutRules> Traffic::CutsOf(const Policy& policy) {
   // Only what would end is counted: the network that is in force is new enough, and to read it
   // takes as long as all the rest.
-  ASSIGN_OR_RETURN(const Decision next, started_&& held_.empty()
-                                            ? DecideWith(policy, in_force_.fast.network())
-                                            : Decide(policy));
+  const bool is_known = started_ && held_.empty();
+  ASSIGN_OR_RETURN(const Decision next,
+                   is_known ? DecideWith(policy, in_force_.fast.network()) : Decide(policy));
   return CutRules(policy, next.classes, *next.egress, ledger_.live());
 }
 

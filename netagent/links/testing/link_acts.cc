@@ -96,7 +96,9 @@ void Build(const AttachSpec& spec, HostSide& host, PodSide& pod) {
 
 void ApplyTo(const AttachSpec& spec, const LinkOperation& operation, HostSide& host, PodSide& pod) {
   if (operation.part == Part::kHostLink) {
-    host = {.exists = true, .mac = spec.host_mac, .mtu = spec.mtu};
+    // As the kernel makes a link where nobody has changed its defaults.
+    host = {
+        .exists = true, .mac = spec.host_mac, .mtu = spec.mtu, .accept_ra = 1, .disable_ipv6 = 0};
     pod = {.name = spec.pod_link, .up = true, .mac = spec.pod_mac, .mtu = spec.mtu};
     return;
   }

@@ -100,7 +100,9 @@ class LinksContract : public testing::TestWithParam<LinksWorldFactory> {
 
   // Waits until no pod changes any more: the kernel does some of IPv6 a second later.
   bool BecomesQuiet() {
-    constexpr int kQuietLooks = 15;
+    // A new IPv6 address waits up to a second before it is asked for, and a second for an answer
+    // (RFC 4862, 5.4.2); then the kernel tells of it once more.
+    constexpr int kQuietLooks = 25;
     int quiet = 0;
     for (int looks = 0; looks < 100 && quiet < kQuietLooks; ++looks) {
       quiet = links().TakePodChanges() == PodChanges() ? quiet + 1 : 0;

@@ -11,7 +11,7 @@ namespace {
 constexpr int kLooksAtGrowth = 2;
 // The part of what a team holds below which it is soon told what the team could use.
 constexpr double kMuchLess = 0.5;
-// The same part for a grant that has just grown: it was a guess.
+// The same part for a grant that has just grown, which was a guess, and of what was told of it.
 constexpr double kLessOfGrowth = 0.95;
 
 // Returns the groups as the class map would number them, for a policy that is not in force.
@@ -91,6 +91,9 @@ void Shaping::OnStream() {
 }
 
 void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
+  // What was sent in the stream before counts as held until the server hears of something of this
+  // one, whatever the node really holds.
+  const bool first = holder_.applied() == 0;
   if (!holder_.OnGrants(grants, edges_.monotonic())) return;
   std::map<std::pair<std::string, std::string>, units::BitRate> before;
   for (const GrantInForce& grant : grants_) before[{grant.budget, grant.team}] = grant.held;
@@ -109,8 +112,9 @@ void Shaping::OnGrants(const node_api::BudgetGrants& grants) {
     looks_at_growth_ = kLooksAtGrowth;
   }
   // Others wait for what was taken away; what has been given is told of once it is used.
-  if (less || std::any_of(before.begin(), before.end(),
-                          [](const auto& b) { return !b.second.is_zero(); })) {
+  if (first || less || std::any_of(before.begin(), before.end(), [](const auto& b) {
+        return !b.second.is_zero();
+      })) {
     Report();
   }
 }
@@ -205,19 +209,22 @@ void Shaping::Look() {
   next_look_ = edges_.clock.Now() + (looks_at_growth_ > 0 ? kSecondLook : kLook);
   ReadCounts();
   PutInForce();
-  const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
-  if (looks == kLooksAtGrowth || meter_.newly_held_back() || WantsLess(part)) report_soon_ = true;
+  if (looks == kLooksAtGrowth || meter_.newly_held_back() || WantsLess(looks == 1)) {
+    report_soon_ = true;
+  }
 }
 
-bool Shaping::WantsLess(double part) const {
+bool Shaping::WantsLess(bool has_grown) const {
+  const double part = has_grown ? kLessOfGrowth : kMuchLess;
+  // Whoever is not held back is left what it uses while others wait, without the headroom.
+  const double of_held = has_grown ? part * kHeadroom : part;
   const std::vector<node_api::BudgetUse> uses = meter_.Uses(plan_, grants_);
   return std::any_of(uses.begin(), uses.end(), [&](const node_api::BudgetUse& use) {
     const auto told = told_.find({use.budget, use.team});
     if (told == told_.end()) return false;
-    const auto less_than = [&](units::BitRate rate) {
-      return static_cast<double>(use.demand.count()) < part * static_cast<double>(rate.count());
-    };
-    return less_than(use.held) && less_than(told->second);
+    const auto demand = static_cast<double>(use.demand.count());
+    return demand < of_held * static_cast<double>(use.held.count()) &&
+           demand < part * static_cast<double>(told->second.count());
   });
 }
 

@@ -96,16 +96,16 @@ class Shaping : public PodTraffic {
   // grant has grown: to see whether that is enough, and whether it was too much. Repairs every
   // kRepair, and reports as often as the budgets say; soon when a team begins to be held back, when
   // a grant has grown, or a team could use far less than it holds; and at once when a grant has
-  // become less. Call after each round of the loop, and at NextWake().
+  // become less, or is the first of a stream. Call after each round of the loop, and at NextWake().
   static constexpr absl::Duration kLook = absl::Seconds(1);
   // The time after which pods that only policy limits are shaped: see Attach().
   static constexpr absl::Duration kSoon = absl::Milliseconds(20);
   // The least time before such a plan, in times that the last plan took.
   static constexpr int kPause = 10;
   // The time from a grant's growth to the first look.
-  static constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
+  static constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
   // The time from the first look to the second.
-  static constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
+  static constexpr absl::Duration kSecondLook = absl::Milliseconds(300);
   static constexpr absl::Duration kRepair = absl::Seconds(10);
   // The time for which the queues stay behind the last pod with limits of its own, where no policy
   // limits any: making them takes ten milliseconds, which the next one's ADD would wait for, and
@@ -114,7 +114,7 @@ class Shaping : public PodTraffic {
   // The pause before what the kernel lacks is tried again.
   static constexpr absl::Duration kRetry = absl::Minutes(1);
   // The least time between two reports.
-  static constexpr absl::Duration kEarliest = absl::Milliseconds(500);
+  static constexpr absl::Duration kEarliest = absl::Milliseconds(250);
   void Tick();
   absl::Time NextWake() const;
 
@@ -130,9 +130,9 @@ class Shaping : public PodTraffic {
   void OnRefusal(const absl::Status& status);
   void Look();
   void Report();
-  // Returns whether a team could use less than `part` of what it holds, and the server does not
-  // know.
-  bool WantsLess(double part) const;
+  // Returns whether a team could use much less than it holds (where its grant has grown: does not
+  // use all of it), and the server does not know.
+  bool WantsLess(bool has_grown) const;
   void Repair();
   bool Concerns(const TrafficPod& pod) const;
 

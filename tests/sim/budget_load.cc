@@ -52,7 +52,9 @@ void BudgetLoad::OnStream(absl::Time now) {
 
 void BudgetLoad::OnGrants(const node_api::BudgetGrants& grants, absl::Time now) {
   const units::BitRate before = RateAt(now);
-  if (holder_.OnGrants(grants, now) && RateAt(now) < before) next_report_ = now;
+  const bool first = holder_.applied() == 0;
+  if (!holder_.OnGrants(grants, now)) return;
+  if (first || RateAt(now) < before) next_report_ = now;
 }
 
 units::BitRate BudgetLoad::DemandAt(absl::Time now) const {

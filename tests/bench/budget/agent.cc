@@ -11,8 +11,8 @@ constexpr double kHeadroom = 1.1;
 constexpr double kGrowth = 4;
 constexpr double kLeastWanted = 1e6;
 constexpr absl::Duration kLook = absl::Seconds(1);
-constexpr absl::Duration kFirstLook = absl::Milliseconds(250);
-constexpr absl::Duration kSecondLook = absl::Milliseconds(400);
+constexpr absl::Duration kFirstLook = absl::Milliseconds(200);
+constexpr absl::Duration kSecondLook = absl::Milliseconds(300);
 constexpr int kLooksAtGrowth = 2;
 constexpr double kMuchLess = 0.5;
 constexpr double kLessOfGrowth = 0.95;
@@ -56,12 +56,14 @@ bool Agent::Look(const AgentHabits& habits, absl::Duration elapsed) {
   const int looks = std::exchange(looks_at_growth_, std::max(looks_at_growth_ - 1, 0));
   next_look_ = elapsed + (looks_at_growth_ > 0 ? kSecondLook : kLook);
   const double part = looks == 1 ? kLessOfGrowth : kMuchLess;
+  const double of_held = looks == 1 ? part * kHeadroom : part;
   bool tell = looks == kLooksAtGrowth && habits.tells_more;
   for (TeamLoad& load : loads_) {
     const bool was_held_back = load.was_held_back;
     Estimate(load, habits.window, elapsed);
     if (load.was_held_back && !was_held_back) tell = true;
-    const bool less = load.demand < part * std::min(static_cast<double>(load.held), load.told);
+    const bool less =
+        load.demand < of_held * static_cast<double>(load.held) && load.demand < part * load.told;
     if (habits.tells_falls && less) tell = true;
   }
   return tell;
@@ -109,11 +111,12 @@ void Agent::OnStream() {
 
 bool Agent::OnGrants(const node_api::BudgetGrants& grants, const AgentHabits& habits,
                      absl::Duration elapsed) {
+  const bool first = holder_->applied() == 0;
   if (!holder_->OnGrants(grants, Local(elapsed))) return false;
   std::vector<uint64_t> before;
   for (const TeamLoad& load : loads_) before.push_back(load.held);
   Refresh(elapsed);
-  bool tell = false;
+  bool tell = first && habits.tells_first;
   for (size_t i = 0; i < loads_.size(); ++i) {
     if (loads_[i].held < before[i] && habits.tells_less) tell = true;
     if (loads_[i].held <= before[i]) continue;

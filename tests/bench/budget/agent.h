@@ -15,7 +15,8 @@ namespace spoke::budget_sim {
 
 // The things that an agent tells at once, not only each refresh.
 struct AgentHabits {
-  bool tells_less = true;  // Whether it tells of a grant that is less than it had.
+  bool tells_first = true;  // Whether it tells of the first grants of a stream.
+  bool tells_less = true;   // Whether it tells of a grant that is less than it had.
   // Whether it tells that a grant has grown, once it has looked what that has changed.
   bool tells_more = true;
   bool tells_falls = true;  // Whether it tells that it needs much less than it has.

@@ -11,7 +11,7 @@ namespace {
 constexpr double kLeastDelay = 0.02;
 constexpr uint64_t kCapacityAnAgent = 20'000'000;
 // The least time between two reports.
-constexpr absl::Duration kEarliest = absl::Milliseconds(500);
+constexpr absl::Duration kEarliest = absl::Milliseconds(250);
 
 bool Later(const auto& a, const auto& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
 

@@ -184,8 +184,10 @@ def count_lost(holdings, addresses):
 
 class Swarm:
     """A running spoke-swarm for one server or several; its output is read as it comes. `apart`: whether it
-    is a group of its own for the kernel, which gives all groups the same part of the processors
-    (sched(7), autogroup): else a program has the more the more threads it has."""
+    is a group of its own for the kernel, of low priority (sched(7), autogroup), as agents on other
+    machines take nothing of the server's: else a program has the more the more threads it has."""
+
+    APART_NICE = 10
 
     def __init__(self, bench, server, mode, *, apart=False, **options):
         servers = server if isinstance(server, list) else [server]
@@ -200,9 +202,19 @@ class Swarm:
         self.bench = bench
         self.process = bench.start(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, text=True, start_new_session=apart)
+        if apart:
+            self._lower_group()
         self.errors = []
         self.reader = threading.Thread(target=self._read_errors, daemon=True)
         self.reader.start()
+
+    def _lower_group(self):
+        """Without groups of the kernel's, the generator shares the processors as any program."""
+        try:
+            with open(f"/proc/{self.process.pid}/autogroup", "w", encoding="ascii") as group:
+                group.write(str(self.APART_NICE))
+        except FileNotFoundError:
+            say("  the kernel has no groups for sessions: the generator is not apart")
 
     def _read_errors(self):
         for line in self.process.stderr:

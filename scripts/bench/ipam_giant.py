@@ -27,8 +27,8 @@ def agents_that_fit():
 
 
 def start_swarms(bench, server, agents, addresses, in_use):
-    """The generators, begun at once; each has its own part of the nodes, and of the processors: the
-    server would run on a machine that is not the agents'."""
+    """The generators, begun at once; each has its own part of the nodes, and what of the processors
+    the server leaves, which would run on a machine that is not the agents'."""
     part = agents // GENERATORS
     return [Swarm(bench, server, "recover", agents=part, first=i * part, addresses=addresses,
                   assign=in_use // GENERATORS, coalesce=True, deadline=600, agent_timeout=120,

@@ -3,6 +3,30 @@
 
 namespace spoke::sim {
 
+namespace {
+
+// Of the worlds in which the same befalls the machines, one in which they have grants by then.
+Scenario GrantsOfAStoreThatIsGone() {
+  return Builder("grants-of-a-store-that-is-gone",
+                 "seed 104160: machines that are not in a backup have grants", 2)
+      .Seed(13)
+      .Azure()
+      .Budget()
+      .Servers(3)
+      .At(471.671, Act::kStartPods, 1, 5)
+      .At(472.341, Act::kReimage, 0)
+      .At(484.041, Act::kBackup)
+      .At(664.689, Act::kReimage, 1)
+      .At(672.142, Act::kDouble, 1, 2, 189.945)
+      .At(836.089, Act::kRestore)
+      .Until(absl::Minutes(16))
+      .Promises("budget granted", 10)
+      .Promises("restore", 1)
+      .Build();
+}
+
+}  // namespace
+
 void AddBudgets(std::vector<Scenario>& all) {
   Builder die("budgets-while-leaders-die", "what a server before has granted is unknown", 8);
   die.Servers(3).Budget().OnAll(10, Act::kStartPods, 3).Until(absl::Minutes(14));
@@ -45,23 +69,7 @@ void AddBudgets(std::vector<Scenario>& all) {
                     .Promises("budget granted", 100)
                     .Promises("server cut off from the store", 1)
                     .Build());
-  // Of the worlds in which the same befalls the machines, one in which they have grants by then.
-  all.push_back(Builder("grants-of-a-store-that-is-gone",
-                        "seed 104160: machines that are not in a backup have grants", 2)
-                    .Seed(13)
-                    .Azure()
-                    .Budget()
-                    .Servers(3)
-                    .At(471.671, Act::kStartPods, 1, 5)
-                    .At(472.341, Act::kReimage, 0)
-                    .At(484.041, Act::kBackup)
-                    .At(664.689, Act::kReimage, 1)
-                    .At(672.142, Act::kDouble, 1, 2, 189.945)
-                    .At(836.089, Act::kRestore)
-                    .Until(absl::Minutes(16))
-                    .Promises("budget granted", 10)
-                    .Promises("restore", 1)
-                    .Build());
+  all.push_back(GrantsOfAStoreThatIsGone());
   Builder two("budget-of-machines-without-addresses",
               "seed 746: who held no address was forgotten, and used its grant", 8);
   two.Seed(1)

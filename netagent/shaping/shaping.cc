@@ -9,9 +9,10 @@ namespace spoke::netagent {
 namespace {
 
 constexpr int kLooksAtGrowth = 2;
-// The part of what a team holds below which it is soon told what the team could use.
+// A team that could use less than this part of what it holds, and of what it has told, soon says
+// so.
 constexpr double kMuchLess = 0.5;
-// The same part for a grant that has just grown, which was a guess, and of what was told of it.
+// The same part where a grant has just grown, since that was a guess.
 constexpr double kLessOfGrowth = 0.95;
 
 // Returns the groups as the class map would number them, for a policy that is not in force.

@@ -209,7 +209,7 @@ class Swarm:
         self.reader.start()
 
     def _lower_group(self):
-        """Without groups of the kernel's, the generator shares the processors as any program."""
+        """Lowers the priority of the generator's group; where the kernel has none, it says so."""
         try:
             with open(f"/proc/{self.process.pid}/autogroup", "w", encoding="ascii") as group:
                 group.write(str(self.APART_NICE))

@@ -23,6 +23,14 @@ struct AgentHabits {
   absl::Duration window = absl::Seconds(2);  // The time whose highest use counts as what it needs.
 };
 
+// The habits of an agent that tells at once only what is held back, and remembers a peak for
+// longer.
+inline constexpr AgentHabits kQuietHabits{.tells_first = false,
+                                          .tells_less = false,
+                                          .tells_more = false,
+                                          .tells_falls = false,
+                                          .window = absl::Seconds(3)};
+
 // The part of a rate from which on it counts as full, as in netagent/shaping/shaping_meter.cc.
 inline constexpr double kFull = 0.997;
 

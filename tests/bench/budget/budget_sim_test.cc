@@ -42,7 +42,7 @@ TEST(BudgetSim, IsLawfulWithAgentsThatTellLittle) {
   options.world.agents = 40;
   options.world.teams = 20;
   options.world.seed = testing_support::RandomSeed();
-  options.world.habits = {false, false, false, false, absl::Seconds(3)};
+  options.world.habits = kQuietHabits;
   EXPECT_TRUE(RunScenario(options).Lawful());
 }
 

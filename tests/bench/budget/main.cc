@@ -120,8 +120,7 @@ Json Run(Options options) {
   options.scenario.cpu_clock = &CpuSeconds;
   options.scenario.progress = &ShowShift;
   options.scenario.world.most_delay = absl::Milliseconds(options.delay_ms);
-  if (options.quiet_agents)
-    options.scenario.world.habits = {false, false, false, false, absl::Seconds(3)};
+  if (options.quiet_agents) options.scenario.world.habits = kQuietHabits;
   for (uint32_t run = 0; run < options.runs; ++run) {
     fmt::print(stderr, "spoke-bench-budget: seed {}\n", options.scenario.world.seed);
     out["runs"].push_back(ToJson(RunScenario(options.scenario)));

@@ -2,10 +2,10 @@
 #include "tests/sim/scenarios/scenario_builder.h"
 
 namespace spoke::sim {
-
 namespace {
 
-// Of the worlds in which the same befalls the machines, one in which they have grants by then.
+// The seed is not the one that found it: in that one's world the machines have no grants by then
+// any more, since agents confirm their first ones sooner.
 Scenario GrantsOfAStoreThatIsGone() {
   return Builder("grants-of-a-store-that-is-gone",
                  "seed 104160: machines that are not in a backup have grants", 2)
